@@ -2018,7 +2018,7 @@ FOLD_API int fold_finite(const float *values, int n);
      instruction     one op of a program as a stage runs it, with bound operands
      binding         where the rows of an operand are, for all batches of a stage
      tile            rows, or rows x columns of a product, processed while they are in the cache
-     contribution    what one reader of a value adds to its gradient
+     contribution    what one reader of a value adds to that value's gradient
      use             one place that reads a parameter or shared node; each has its own sum of gradients
      pack            a weight laid out in panels for the kernels; updated when its values are written
      command list    kernel calls with their pointers, recorded for a replay to run
@@ -2125,7 +2125,7 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
                      "no-inline-functions") /* saves a third of the compile time at the same speed */
 #pragma GCC optimize("no-unsafe-math-optimizations", "no-associative-math", "no-reciprocal-math")
 #pragma GCC optimize("signed-zeros", "no-finite-math-only", "no-single-precision-constant")
-/* g++ reads constants before it obeys this pragma: with -fsingle-precision-constant, compiling stops here. */
+/* With -fsingle-precision-constant, g++ reads constants before it obeys the pragma, so this must fail. */
 typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1 : -1];
 #ifndef __OPTIMIZE_SIZE__ /* These passes take an eighth of the compile time and gain too little. */
 #pragma GCC optimize("no-tree-vectorize", "no-tree-vrp", "no-tree-pre", "no-code-hoisting", "no-tree-slsr")
@@ -2296,8 +2296,8 @@ static void fold__sort(uint32_t *items, uint32_t count,
    Owns: formatting of text, the first error and its message, the text of a status.
    Uses: libc. Invariant: the first error of a model or context stays until it is cleared. */
 
-/* A text being formatted. It supports only the conversions used here: vsnprintf would be larger than all
-   messages. `length` counts the whole text; of this, `size` bytes are stored, including the final zero. */
+/* Text being formatted. Only the conversions used here are supported: vsnprintf would be larger than all
+   messages together. `length` counts the whole text, even if only `size` bytes of it are stored. */
 typedef struct fold__line {
     char *text;
     size_t size, length;
@@ -2350,7 +2350,7 @@ static uint64_t fold__double_bits(double value)
 #define FOLD__DOUBLE(exponent) ((uint64_t)(1023 + (exponent)) << 52) /* the bits of 2^exponent */
 
 /* Returns the first six digits of a non-negative value, rounded half to even, and the first digit's exponent.
-   The value is an integer times a power of two; multiplying the integer by 2s or 5s yields the digits. */
+   Since the value is an integer times a power of two, multiplying by 2s or 5s yields the digits. */
 static uint32_t fold__six_digits(double value, int *exponent)
 {
     uint8_t digit[776] = { 0 }; /* lowest digit first; a double has at most 767 significant digits */
@@ -2379,7 +2379,7 @@ static uint32_t fold__six_digits(double value, int *exponent)
         digits = 10 * digits + (count >= place ? digit[count - place] : 0u);
     for (int at = 0; at + 7 < count; at++)
         rest |= digit[at];
-    rest = count < 7 ? 0 : 2 * digit[count - 7] + (rest != 0); /* 10 is half a unit of the sixth digit */
+    rest = count < 7 ? 0 : 2 * digit[count - 7] + (rest != 0); /* 10 means exactly one half */
     digits += rest > 10 || (rest == 10 && (digits & 1));
     *exponent += digits == 1000000;
     return digits == 1000000 ? digits / 10 : digits;
@@ -2755,7 +2755,7 @@ static void fold__heap_give(void *memory, size_t size, void *user)
         fold__join_free_blocks(before);
 }
 
-/* Makes a heap whose whole block is free, or an empty heap if the block is too small. */
+/* Makes a heap whose whole block is free. If the block is too small, the heap is empty. */
 static fold__heap fold__heap_of(const fold_memory *memory)
 {
     const size_t skip = fold__to_align(memory->block);
@@ -2848,7 +2848,7 @@ static int fold__grow_in_block(fold__arena *arena, int which, size_t need)
     if (need > arena->block_size || trimmed + exact > arena->block_size)
         return 0;
     if (more <= room) {
-        /* slack for the next growth; when the block is full, other arrays reclaim it */
+        /* leave slack for growing again; other arrays reclaim it when the block is full */
         size_t slack = fold__min_size(exact / 2, (room - more) / 4) / FOLD__ALIGN * FOLD__ALIGN;
         fold__block_layout(arena, which, exact + slack, 0);
     } else {
@@ -2862,9 +2862,9 @@ static int fold__grow_in_block(fold__arena *arena, int which, size_t need)
 }
 
 #if defined(FOLD__MOVE_ARRAYS) && !defined(FOLD_NO_MALLOC)
-/* For tests only: one request in FOLD__MOVE_ARRAYS moves all arrays of a context (large ones less often), and
-   sometimes removes their slack. AddressSanitizer then finds stale pointers and writes beyond the requested
-   size. User-defined allocators are left alone, because tests count their calls. */
+/* For tests only. One request in FOLD__MOVE_ARRAYS (fewer for large arrays) moves all arrays of a context,
+   and sometimes removes their slack. AddressSanitizer then finds stale pointers and writes beyond the
+   requested size. User-defined allocators are left alone, because tests count their calls. */
 static void fold__move_arrays(fold__arena *arena)
 {
     const uint32_t turn = (uint32_t)(++arena->moves * 0x9E3779B97F4A7C15u >> 32);
@@ -3117,7 +3117,7 @@ FOLD__INLINE float *fold__next(const fold_rows *rows, const float *before, size_
     return rows->rows ? rows->rows[row] : (float *)(uintptr_t)before + rows->stride;
 }
 
-/* The argument `all` of a map for a single row: there are no further rows. */
+/* Passed to a map as `all` for a single row: there are no further rows. */
 static const fold_rows fold__no_others[4] = { { NULL, 0, NULL } };
 static fold_rows fold__rows_from(const fold_rows *input, ptrdiff_t row)
 {
@@ -3134,15 +3134,15 @@ enum {
     FOLD__ROW_BLOCK = 96,         /* rows of X and dY per block of a weight gradient */
     FOLD__K_BLOCK = 96,           /* rows of dW per block; a multiple of every tile height */
     FOLD__N_BLOCK = 64,           /* columns of dW per block, if nothing is packed */
-    FOLD__PASSING = 1 << 16,      /* floats of the narrower operand per pass without packing; fit in L2 */
-    FOLD__PACKING = 1 << 15,      /* packing a weight is faster from this many floats on; L1 holds fewer */
-    FOLD__TRANSPOSE_ROWS = 10,    /* transposing is faster from this many rows per leftover column on */
-    FOLD__EXP_TILE = 1024,        /* exps computed at a time before they are summed */
+    FOLD__PASSING = 1 << 16,      /* floats of the narrower operand in one unpacked pass; they fit in L2 */
+    FOLD__PACKING = 1 << 15,      /* minimum floats for which packing a weight pays off; too many for L1 */
+    FOLD__TRANSPOSE_ROWS = 10,    /* minimum rows per leftover column for which transposing pays off */
+    FOLD__EXP_TILE = 1024,        /* exps computed together and then summed */
     FOLD__NARROW_ELEMENTS = 32,   /* elements whose lanes are added up together; a multiple of 8 */
     FOLD__NARROW_ROWS = 4,        /* maximum rows of a narrow tile */
-    FOLD__TILE_BLOCK = 40,        /* row tiles per block: it runs on all panels while its rows stay in L2 */
+    FOLD__TILE_BLOCK = 40,        /* row tiles per block; its rows stay in L2 for all panels */
     FOLD__TILE_ROWS = 6,          /* maximum rows of a tile */
-    FOLD__TILE_SEGMENTS = 4,      /* segments that a tile sums without storing in between */
+    FOLD__TILE_SEGMENTS = 4,      /* segments that a tile sums before it stores */
     FOLD__TILE_ARRAYS = FOLD__TILE_SEGMENTS + 2, /* arrays of row pointers per block of tiles */
     FOLD__BEYOND = 15,            /* columns that tiles may read past the end of a weight */
     FOLD__TILE_WIDTH = FOLD__X86 ? 128 : 80, /* maximum columns of a tile, or of a bf16 group */
@@ -3161,8 +3161,8 @@ enum {
     FOLD__INT8_INNER = 1 << 17,   /* maximum rows of an int8 weight: 2^17 * 127 * 127 fits an int32_t */
     FOLD__BF16_GROUP = 64,        /* bf16 columns stored together; the last group has up to 15 more */
     FOLD__BF16_INNER = 320,       /* rows of a bf16 group converted to floats in scratch at a time */
-    FOLD__BF16_ROWS = 240,        /* rows of x that one converted part of a group multiplies at a time */
-    FOLD__BF16_FEW = 6,           /* up to this many rows are multiplied singly, without scratch */
+    FOLD__BF16_ROWS = 240,        /* rows of x multiplied at a time by a converted part of a group */
+    FOLD__BF16_FEW = 6,           /* up to this many rows are multiplied one by one, without scratch */
     FOLD__CBLAS_BLOCK = 128       /* rows gathered per call of sgemm */
 };
 
@@ -3183,7 +3183,7 @@ typedef struct fold__product {
     size_t in_place; /* 0: `weights` are packs. Otherwise the stride of row-major weights, which are followed
                         by FOLD__BEYOND readable floats unless the product is narrow */
     const fold__seg *seg;
-    fold_rows init; /* base and rows NULL: zeros. stride 0: a bias. May be the rows of `output` */
+    fold_rows init; /* where sums start. No rows: at zeros. stride 0: at a bias. May be `output` */
     fold_rows output;
     struct fold__command_list *commands; /* NULL, or the list in which the product's tiles are recorded */
 } fold__product;
@@ -3194,9 +3194,9 @@ static int fold__pack_columns_of(const fold__product *product)
 }
 
 /* Edges of attention in CSR form, by query and by key. Query i attends to keys key_of[p] for p in
-   [query_start[i], query_start[i + 1]), in that order. Gradients use the transpose: key j's gradient is one
-   chain of sums over queries query_of[p], for p from key_start[j] to key_start[j + 1] - 1, with weights at
-   weight_at[p]. Backward holds all edges' weights, in rows that start at multiples of FOLD__LANES. */
+   [query_start[i], query_start[i + 1]), in that order. For gradients, key j is attended by queries
+   query_of[p], with weights at weight_at[p], for p in [key_start[j], key_start[j + 1]); its gradient is one
+   chain over them. Backward holds all edges' weights, in rows that start at multiples of FOLD__LANES. */
 typedef struct fold__adjacency {
     const int *query_start, *key_of, *key_start, *query_of, *weight_at;
     int max_edges; /* maximum number of edges; 0 means the current number */
@@ -3223,7 +3223,7 @@ typedef struct fold__attention_call {
 
 /* The maps y = f(a, b, c, s), written in the vector macros of the SIMD section. They propagate NaN and have
    PyTorch's gradients. relu adds a zero, so that -0 becomes 0 however a compiler implements VMAX. In maps
-   named d_f, a is the gradient of y. LIGHT maps are rare or limited by memory: AVX-512 uses AVX2's. */
+   named d_f, a is the gradient of y. LIGHT maps are rare or limited by memory, so AVX-512 uses AVX2's. */
 #define FOLD__MAPS(X, LIGHT)                                                                             \
     X(add, FOLD__VADD(FOLD__A, FOLD__B))                                                                 \
     LIGHT(sub, FOLD__VSUB(FOLD__A, FOLD__B))                                                             \
@@ -3309,9 +3309,8 @@ typedef void (*fold__map_fn)(float *out, const float *in_a, const float *in_b, c
 /* The optimisers' update rules. A rule computes `change`, which is subtracted from a value, and updates the
    optimiser state in state1 and state2. It reads the gradient `grad`, which includes weight decay. Divisions
    and square roots are correctly rounded and nothing is fused, so all kernel sets are bit-identical. A state
-   that only decays would become denormal, rounding would keep it denormal for ever, and each operation on it
-   would take about a hundred cycles. So a state too small to change a value becomes 0: a mean of gradients
-   below 2^-100, a mean of squared gradients below 2^-139. */
+   that only decays would stay denormal for ever, which is slow. So a state too small to change a value
+   becomes 0: a mean of gradients below 2^-100, a mean of squared gradients below 2^-139. */
 #define FOLD__FADING(least, keep, state, added) \
     FOLD__ISA(unless_below)(FOLD__VADD(FOLD__VMUL(keep, state), added), least)
 #define FOLD__MEAN(keep, state, added) FOLD__FADING(0x1p-100f, keep, state, added)
@@ -3340,17 +3339,16 @@ typedef struct fold__step {
     int states;
     float rate, decay, shrink, epsilon;
     float keep1, add1, scale1, keep2, add2, scale2;
-    uint64_t steps; /* scale1 and scale2 are for this step count, including this step; 0: none */
+    uint64_t steps; /* number of steps, with this one, that scale1 and scale2 are for; 0: none */
 } fold__step;
 typedef void (*fold__rule_fn)(const fold__step *step, float *values, float *grads, float *states1,
                               float *states2, size_t count);
 
 struct fold__row_sums;
 typedef struct fold__kernels {
-    const char *name; /* "avx512", "avx2", "neon", "portable", "cblas" */
-    int set;          /* vectors: 0 portable, 1 AVX2 or NEON, 2 AVX-512 */
-    int panel,
-        vector; /* columns of the widest panel (0: packs are row-major, as for cblas) and of a vector */
+    const char *name;  /* "avx512", "avx2", "neon", "portable", "cblas" */
+    int set;           /* vectors: 0 portable, 1 AVX2 or NEON, 2 AVX-512 */
+    int panel, vector; /* columns of the widest panel (0: packs are row-major, as for cblas); of a vector */
     /* Packs rows first..first+count of weights, row-major [inner x columns]. If `transposed`, weights are
        row-major [columns x inner], and their transpose is packed. */
     void (*pack)(float *dst, const float *weights, int inner, int columns, int transposed, int first,
@@ -3607,10 +3605,10 @@ static void fold__pack_any(const fold__packer *packer, int panel, int vector, fl
                           &input, first, count, columns);
 }
 
-/* The arguments of a tile function, which computes `count` tiles, one below the other, over some segments.
-   Packs are read from `offset` on; weight rows are `width` floats apart. Chains start from from[row] +
-   from_col if `started`, else from zeros. Results go to to[row] + to_col; of the last vector, `last` >= 1
-   columns are stored. scattered: prefetch inputs. distant: prefetch the rows that chains continue. */
+/* Arguments of a tile function, which computes `count` tiles, one below the other, over some segments. Packs
+   are read from `offset` on; weight rows are `width` floats apart. Sums start from from[row] + from_col if
+   `started`, else from zeros. Results go to to[row] + to_col. Only `last` columns (1 or more) of the last
+   vector are stored. scattered: prefetch inputs. distant: prefetch the rows at `from`. */
 typedef struct fold__tile_args {
     int n_seg, count, last, started, scattered, distant;
     size_t offset, width, panel_stride, from_col, to_col;
@@ -3624,8 +3622,8 @@ typedef struct fold__tile_args {
 } fold__tile_args;
 typedef void (*fold__tile_fn)(const fold__tile_args *at);
 
-/* One recorded kernel call: an op, or tiles of a product; if both pointers are NULL, a map, a copy or a whole
-   batch. Its arguments follow it: a fold__prepared, fold__tile_args or fold__map_call. */
+/* One recorded kernel call: an op or tiles of a product or, if both pointers are NULL, a map, a copy or a
+   whole batch. Its arguments follow it in memory: a fold__prepared, fold__tile_args or fold__map_call. */
 typedef struct fold__command {
     struct fold__command *next;
     void (*op)(const fold_op_call *);
@@ -3684,11 +3682,11 @@ static FOLD__NOINLINE void fold__drop_commands(fold__command_list *commands, siz
 typedef void (*fold__narrow_fn)(const fold__seg *seg, ptrdiff_t first_row, const float *weights,
                                 size_t stride, float *lanes);
 
-/* Computes out[r] = the sum over t of left[r][t] right[t], a chain in order of t, for `count` tiles, one
-   below the other, each some vectors wide. Strides may be negative; the `next` strides lead from tile to
-   tile. In causal attention each row has one key more than the row before. With a ramp of 1, each row of a
-   tile ends one step after the row above it; with a ramp of -1, each row begins one step after the row below
-   it. `steps` is the number of steps of the first tile's last row. */
+/* Computes `count` tiles, one below the other, each some vectors wide: out[r] = the sum over t of left[r][t]
+   * right[t], a chain in order of t. Strides may be negative; the `next` strides lead from tile to tile. In
+   causal attention, each row has one key more than the row before. With a ramp of 1, each row of a tile ends
+   one step after the row above it. With -1, each row begins one step after the row below it. `steps` is the
+   number of steps of the first tile's last row. */
 typedef struct fold__strided {
     const float *left, *right, *factor; /* factor: one per row, applied at the end; NULL means 1 */
     float *out;
@@ -3699,8 +3697,8 @@ typedef struct fold__strided {
 } fold__strided;
 typedef void (*fold__strided_fn)(const fold__strided *at);
 
-/* Rows of scores and, in backward, of slopes, `stride` floats apart. Row r has seen + r * grow scores and is
-   padded to a multiple of FOLD__LANES. largest and factor have one value per row; rows of lanes are
+/* Rows of scores, and in backward also of slopes, that are `stride` floats apart. Row r has seen + r * grow
+   scores, padded to a multiple of FOLD__LANES. largest and factor have one value per row; rows of lanes are
    FOLD__LANES apart. Rows are read and written up to the next multiple of FOLD__SOFTMAXED_ROWS. */
 typedef struct fold__softmax_tile {
     int rows, seen, grow;
@@ -3720,10 +3718,10 @@ typedef struct fold__softmax_kernels {
     fold__softmax_fn slopes;  /* slopes = weight (slope - factor) scale */
 } fold__softmax_kernels;
 
-/* to[r] = factor[r] times the sum of weights[e] from[index[e]] over the elements e of row r (first[r] to
-   first[r + 1] - 1), as a chain from zero. `width` columns are summed, starting at from_col and to_col. */
+/* to[r] = factor[r] * the sum of weights[e] * from[index[e]] over the elements e of row r, which are first[r]
+   to first[r + 1] - 1, as a chain from zero. Columns start at from_col and to_col. */
 typedef struct fold__row_sums {
-    int rows, width, started;    /* started: chains continue from `to` */
+    int rows, width, started;    /* width: columns to sum; started: chains continue from `to` */
     int heads;                   /* 1 or 2; the second head's columns are `width` further on, */
     ptrdiff_t next;              /* and its weights and factors are `next` floats further on */
     const int *first, *index;    /* e reads row index[e] of `from`, which has no row pointers. NULL: row e */
@@ -3763,16 +3761,16 @@ typedef struct fold__tiles {
         tallest; /* vectors of the narrowest tile (1: part of a vector can end a tile); rows of the tallest */
     int reach[FOLD__TILE_ROWS];             /* how many panels a tile of each height may span: a power of 2 */
     fold__tile_fn tile[FOLD__TILE_ROWS][8]; /* [rows - 1][vectors - 1] */
-    fold__tile_fn short_tile[4]; /* tallest tiles of 1 to 4 vectors, the last vector half used; or NULL */
+    fold__tile_fn short_tile[4]; /* tallest tiles of 1 to 4 vectors of which the last is half used; or NULL */
     int narrow_columns;                     /* maximum columns of a narrow tile */
     /* [rows - 1][columns - 1]; stores the lanes of each element, row by row */
     fold__narrow_fn narrow[FOLD__NARROW_ROWS][8];
     /* Adds the sum of each element's lanes to its total. Accesses up to the next multiple of 8 elements. */
     void (*add_lanes)(float *total, const float *lanes, int count);
-    int few, many; /* few: rows per pass over dW; many: maximum rows for a weight gradient without packing */
-    /* Adds the product of X transposed and dY to dW, [inner x columns], starting at column `first` of X and
-       column `from` of dY. `block`, unless NULL, holds the sums of many rows, [FOLD__K_BLOCK x FOLD__N_BLOCK]
-       at most. If `separate`, which needs a block, chains start at zero and are then added to dW. */
+    int few, many; /* rows per pass over dW; maximum rows of a weight gradient without packing */
+    /* Adds X^T dY to dW, [inner x columns], from column `first` of X and column `from` of dY on. `block`,
+       unless NULL, holds the sums of many rows: at most [FOLD__K_BLOCK x FOLD__N_BLOCK]. If `separate`, which
+       needs a block, chains start at zero and are then added to dW. */
     void (*grad)(int rows, const fold_rows *input, int first, int inner, const fold_rows *dy, int from,
                  int columns, float *dw, size_t ldw, float *block, int separate);
     fold__packer packer;
@@ -3853,7 +3851,7 @@ static int fold__panels_together(const fold__tiles *tiles, const fold__product *
                                  const fold__layout *layout, int height, int panel)
 {
     const int start = fold__layout_start(layout, panel) * tiles->vector,
-              spare = tiles->least > 1 ? layout->width : tiles->vector, /* more unused columns need buffers */
+              spare = tiles->least > 1 ? layout->width : tiles->vector, /* more unused ones need a buffer */
         last = product->col + product->columns + spare - 1;
     int together = tiles->reach[height - 1];
     if (layout->vectors != tiles->panel || start < product->col)
@@ -3884,7 +3882,7 @@ static void fold__tile_rows(const fold__tiles *tiles, const fold__product *produ
             start += vector;
         while (end - vector >= last && end - start > narrowest && together == 1)
             end -= vector;
-        /* if tiles can end in part of a vector, a mask stores that part; anything else needs a buffer */
+        /* part of a vector can be stored with a mask, if there are such tiles; the rest needs a buffer */
         const int buffered = start < first || end - last >= (tiles->least > 1 ? 1 : vector);
         at->last = end <= last || buffered ? vector : vector - (end - last);
         at->offset =
@@ -3993,7 +3991,7 @@ static size_t fold__narrow_copied(const fold__product *product)
     return fold__narrow_stride(longest);
 }
 
-/* Returns a segment's weights in one column, contiguous; a column of a row-major weight is copied to `to`. */
+/* Returns a segment's weights in one column as contiguous floats, copied to `to` if weights are row-major. */
 static const float *fold__narrow_column(const fold__product *product, const fold__seg *seg, int col,
                                         float *to)
 {
@@ -4058,10 +4056,10 @@ static void fold__product_any(const fold__tiles *tiles, const fold__product *pro
         fold__product_wide(tiles, product, scratch);
 }
 
-/* Computes a weight gradient in blocks of dW, which stay in L1 during a pass over some rows. A pass has as
-   many rows as L2 can hold of the narrower operand. Per pass, that operand is read once for each strip of
-   blocks, the wider one and dW only once. A few rows are applied to all of dW at once. If rows of dW share
-   cache sets, dW is processed row by row, so loads from a row do not wait for stores to the row before. */
+/* Computes a weight gradient in blocks of dW, which stay in L1 during a pass over some rows. A pass reads the
+   narrower operand several times, so it has only as many rows as fit in L2. A few rows are applied to all of
+   dW at once or, if rows of dW share cache sets, to one row of dW at a time: otherwise loads from a row would
+   wait for stores to the row before. */
 static void fold__weight_grad_direct(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int columns, float *dw, size_t ldw, float *held,
                                      int separate)
@@ -4109,8 +4107,8 @@ static void fold__weight_grad_narrow(const fold__tiles *tiles, int rows, const f
     }
 }
 
-/* Computes a weight gradient as a product of packed operands. Sums stay in registers for many rows. Each
-   block of rows is a segment: X is transposed, dY packed. Half a block of X and a panel fit in L1. */
+/* Computes a weight gradient as the product of the transposed X and the packed dY: its sums stay in registers
+   for many rows. Each block of rows is a segment. Half a block of X and a panel fit in L1. */
 static void fold__weight_grad_packed(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int columns, float *dw, size_t ldw, float *scratch)
 {
@@ -4147,7 +4145,7 @@ static int fold__columns_turned(const fold__tiles *tiles, int rows, int inner, i
     const int rest = columns % tiles->vector;
     if (inner < FOLD__LANES || tiles->many <= tiles->few)
         return 0;
-    if (columns < FOLD__LANES) /* eight columns fill a short vector: a transpose only pays with many rows */
+    if (columns < FOLD__LANES) /* eight columns fill a short vector: a transpose needs many rows to pay off */
         return columns == 8 && rows <= FOLD__ROW_BLOCK / 2 ? 0 : columns;
     return 2 * rest < tiles->vector && rows >= FOLD__TRANSPOSE_ROWS * rest ? rest : 0;
 }
@@ -4409,7 +4407,7 @@ static void fold__attention_scores(const fold__attention_head *at, const fold_ro
     }
 }
 
-/* to[r] = factor[r] times the sum of weights[r][j] from[j] over the keys j that row r attends to. */
+/* to[r] = factor[r] * the sum of weights[r][j] * from[j] over the keys j that row r attends to. */
 static void fold__attention_sums(const fold__attention_head *at, const float *weights, const fold_rows *from,
                                  ptrdiff_t col, int width, const fold_rows *to, const float *factor)
 {
@@ -4427,7 +4425,7 @@ static void fold__attention_sums(const fold__attention_head *at, const float *we
     fold__strided_run(at->attender, &product, at->block.rows, width);
 }
 
-/* to[j] = the sum of weights[i][j] from[i] over the queries i that attend to key j, continued from block to
+/* to[j] = the sum of weights[i][j] * from[i] over the queries i that attend to key j, continued from block to
    block. In a causal block, each row attends to one key more than the row before it. */
 static void fold__attention_scatter(const fold__attention_head *at, const float *weights,
                                     const fold_rows *from, ptrdiff_t col, int width, const fold_rows *to)
@@ -4527,7 +4525,7 @@ static void fold__attention_forward(const fold__attender *attender, const fold__
     }
 }
 
-/* Computes gradients. Weights are recomputed from `norms`; the means of slopes do not need the output. */
+/* Computes gradients. Recomputes weights from `norms`, and means of slopes without the output. */
 static void fold__attention_backward(const fold__attender *attender, const fold__attention_call *call,
                                      int head, float *scratch)
 {
@@ -4633,7 +4631,7 @@ static void fold__edge_attention_forward(const fold__attender *attender, const f
     }
 }
 
-/* Computes gradients. Holds all scores and slopes, as gradients of keys and values need them at the end. */
+/* Computes gradients. Keeps all scores and slopes for the gradients of keys and values, which come last. */
 static void fold__edge_attention_backward(const fold__attender *attender, const fold__attention_call *call,
                                           int head, int heads, float *scratch)
 {
@@ -4791,7 +4789,7 @@ FOLD__INLINE float fold__int8_factor(uint32_t largest, float *scale)
     return largest >= 0x7f800000u || most < 0x1p-119f ? 0.0f : 127.0f / most;
 }
 
-/* A block of rows in one segment (one input) of a product. Scratch holds the rounded rows, and a start value
+/* A block of rows in one segment (one input) of a product. Scratch holds the rounded rows, with a start value
    and a scale for each. */
 typedef struct fold__int8_block {
     const fold__int8_kernels *kernels;
@@ -5340,9 +5338,9 @@ static const fold__kernels *fold__kernels_for(const char *name)
     return NULL;
 }
 
-/* All computation happens between these two calls, where rounding is to nearest, nothing traps, and denormals
-   are kept or, for models that ask for it, flushed. Draws, files and initial values keep denormals for every
-   model. The second call restores the program's settings and exception flags, so that no trap fires late. */
+/* All computation happens between these two calls: rounding is to nearest, nothing traps, and denormals are
+   kept, or flushed if the model asks for it. Draws, files and initial values always keep denormals. The
+   second call restores the program's settings and exception flags, so that no trap fires late. */
 #if (defined(__SSE__) || defined(_M_X64)) && !defined(__TINYC__)
 #define FOLD__MXCSR 1
 typedef uint64_t fold__fp;
@@ -5618,7 +5616,7 @@ FOLD__NOINLINE static fold__f4 fold__f4_fma_exact(fold__f4 a, fold__f4 b, fold__
     return sums;
 }
 
-/* fold__fmaf in four lanes: all take the slow path if any sum is halfway, or is denormal but not 0. */
+/* fold__fmaf in four lanes. All take the slow path if any sum is halfway or a nonzero denormal. */
 FOLD__INLINE fold__f4 fold__f4_fma_doubles(fold__f4 a, fold__f4 b, fold__f4 c)
 {
     const __m128 av = (__m128)a, bv = (__m128)b, cv = (__m128)c;
@@ -5958,8 +5956,8 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh_low)(FOLD__V x)
     return FOLD__VMAX(low, x);
 }
 
-/* exp(-|z|) = 2^(n + r). The exponent is x p with p = a + b x^2, and can be -150. So p, a and b have two
-   parts each, and r has the accuracy of a float. The first part of a is so short that p - a is exact. */
+/* exp(-|z|) = 2^(n + r). The exponent x p, with p = a + b x^2, can be -150, so p, a and b have two parts each
+   to make r as accurate as a float. The first part of a is so short that p - a is exact. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh_exp)(FOLD__V x)
 {
     const FOLD__V a = FOLD__VSET(0x1.26afp+1f), a_rest = FOLD__VSET(-0x1.ef218cp-18f);
@@ -6082,7 +6080,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(elu_slope)(FOLD__V x, FOLD__V alpha)
 }
 
 /* sin(x + quarters pi / 2) for |x| <= 2^18, NaN beyond. x is reduced to n pi/2 + r, with pi/2 in three parts;
-   the first one leaves x - n pi/2 exact. |r| can be 0.81, above pi/4: n is a rounded product. */
+   the first one leaves x - n pi/2 exact. |r| can exceed pi/4 (up to 0.81), since n is a rounded product. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(sine)(FOLD__V x, uint32_t quarters)
 {
     const FOLD__V magic = FOLD__VSET(12582912.0f), zero = FOLD__VZERO(); /* as for exp */
@@ -6189,8 +6187,8 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_slope)(FOLD__V x, FOLD__V p)
     in_c = fold__next(&c_rows, in_c, row);
 
 #if FOLD__SIMD_PASS == 1
-/* One loop serves all maps: with short vectors, choosing the map again for every vector costs little. The
-   last floats of a row are padded in a buffer and use the same loop. */
+/* All maps share one loop, since with short vectors choosing the map for every vector costs little. The last
+   floats of a row are padded in a buffer. */
 #define FOLD__MAP_CASE(name, expression) \
     case FOLD__MAP_##name: result = expression; break;
 static void FOLD__ISA(map)(int map, float *out, const float *in_a, const float *in_b, const float *in_c,
@@ -6458,7 +6456,7 @@ FOLD__TARGET static float FOLD__ISA(max)(const float *from, size_t count)
     }
     for (; count >= FOLD__LANES; count -= FOLD__LANES, from += FOLD__LANES)
         lanes = FOLD__ISA(lanes_max)(FOLD__ISA(lanes_load)(from), lanes);
-    if (count) /* the last FOLD__LANES values, some of them for the second time */
+    if (count) /* the last FOLD__LANES values, some of which are read again */
         lanes = FOLD__ISA(lanes_max)(FOLD__ISA(lanes_load)(from + count - FOLD__LANES), lanes);
     return FOLD__ISA(lanes_largest)(lanes);
 }
@@ -6548,9 +6546,9 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 
 /* ---- tiles: ROWS rows by VECTORS vectors of a wide product ---- */
 
-/* A tile's accumulators are separate variables, named by macros: a compiler might not keep an array in
-   registers. FOLD__ROWS_n expands F(row, with) for every row, FOLD__COLS_n expands F(with, column) for every
-   column, which is a vector of a row or, in narrow tiles, a column of the weight. */
+/* A tile's accumulators are separate variables, named by macros, because a compiler might not keep an array
+   in registers. FOLD__ROWS_n expands F(row, with) for every row, FOLD__COLS_n F(with, column) for every
+   column. A column is a vector of a row or, in narrow tiles, a column of the weight. */
 #define FOLD__ROWS_1(F, with) F(0, with)
 #define FOLD__ROWS_2(F, with) FOLD__ROWS_1(F, with) F(1, with)
 #define FOLD__ROWS_3(F, with) FOLD__ROWS_2(F, with) F(2, with)
@@ -6674,7 +6672,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
                   FOLD__TO_ROW)
 #define FOLD__AT(ROWS, VECTORS) FOLD__ISA(tile_##ROWS##_by_##VECTORS)
 
-/* The tallest tiles that end with half a vector: with 150 columns, they save a twentieth of the products. */
+/* The tallest tiles that end with half a vector. With 150 columns, they save a twentieth of the products. */
 #if FOLD__SIMD_PASS == 512
 #define FOLD__SHORT_FROM_ROW(row, VECTORS) \
     FOLD__FROM_ROW(row, VECTORS)           \
@@ -7044,7 +7042,7 @@ FOLD__SOFTMAX_STEP(exps, FOLD__SOFTMAX_EXPS)
 FOLD__SOFTMAX_STEP(weights, FOLD__SOFTMAX_WEIGHTS)
 FOLD__SOFTMAX_STEP(slopes, FOLD__SOFTMAX_SLOPES)
 
-/* Processes rows side by side, so that at least four vectors are in flight (eight are not faster). */
+/* Processes rows side by side, to keep at least four vectors in flight. */
 #define FOLD__SOFTMAX_ROW(row, start)                                                                  \
     float *scores##row = with->scores + (size_t)(line + row) * with->stride,                           \
           *slopes##row = with->slopes + (size_t)(line + row) * with->stride;                           \
@@ -7145,7 +7143,7 @@ FOLD__TARGET static void FOLD__ISA(softmax_fill)(const fold__softmax_tile *with,
     }
 }
 
-#if FOLD__SIMD_PASS != 512 /* AVX-512 uses AVX2's version: its loads match the stores of the sums before */
+#if FOLD__SIMD_PASS != 512 /* AVX-512 uses AVX2's version, whose loads match the preceding stores */
 FOLD__TARGET static void FOLD__ISA(softmax_invert)(float *values, int count)
 {
     for (int at = 0; at < count; at += FOLD__W)
@@ -8188,7 +8186,7 @@ typedef struct fold__engine {
     const float *packs, *values; /* the model's */
     const struct fold__int8_kernels *const *formats; /* the model's formats, by fold__param_data.format */
     const uint8_t *bytes;     /* the model's int8 and bf16 weights */
-    int size, alike;          /* floats per row of the first output; whether all inputs have that size */
+    int size, alike;          /* size: floats per row of the first output; alike: all inputs have this size */
     int first_segment, end_segment; /* linear ops: the segments to run */
     const int *index;         /* ops over whole lists: the op's indices */
     int sparse_grad;          /* list_take: the contribution has only the rows that are taken */
@@ -8210,9 +8208,9 @@ static const fold__engine *fold__engine_of(const fold_op_call *call)
 typedef struct fold__param_data {
     char *name;
     fold_shape shape;
-    uint32_t touched_at; /* lookup tables: where the table's dim[0] elements of the touched lists start */
+    uint32_t touched_at; /* lookup tables: where the table's list of touched rows starts */
     size_t at, size;     /* offset and size in values and gradients, in floats; FOLD__NO_PACK: no values */
-    const void *image_data;   /* values in an image, if read in place; NULL: in an array of the model */
+    const void *image_data;   /* values that are read in place; NULL: the values are the model's own */
     size_t pack, pack_t; /* offsets in the packs, in floats; FOLD__NO_PACK: no pack */
     size_t bytes, bytes_t; /* offsets of the int8 or bf16 weight and its transpose; FOLD__NO_PACK: floats. For
                               bytes in an image: the distance from the bytes to the scales */
@@ -8614,7 +8612,7 @@ static void fold__elementwise_backward(const fold_op_call *call, const fold__ele
     }
 }
 
-/* for each op: name, map, and per input the gradient's map and operands */
+/* for each op: its name and map and, for each input, the gradient's map and that map's operands */
 #define FOLD__ELEMENTWISE(X)                             \
     X(add, add, copy, "g", copy, "g")                    \
     X(sub, sub, copy, "g", neg, "g")                     \
@@ -8750,7 +8748,7 @@ static const char *fold__infer_equal(const fold_shape *in, int count, const int3
     return NULL;
 }
 
-/* Applies a mask that depends only on the key and the element. Like 0 times x, x - x keeps a NaN. */
+/* Applies a mask that depends only on the key and the element. Drops x by x - x, which keeps a NaN. */
 static void fold__dropout_rows(const fold_op_call *call, const fold_rows *output, const fold_rows *input)
 {
     const int count = fold__out_size(call);
@@ -8799,7 +8797,7 @@ static const char *fold__infer_linear(const fold_shape *in, int count, const int
     return NULL;
 }
 
-/* Whether the kernels read a weight's bytes in the image, as kernels that use the layout of files do. */
+/* Whether a weight's bytes are read directly from the image, as kernels with the layout of files can. */
 static int fold__has_stored_bytes(const fold__int8_kernels *kernels, const fold__param_data *param)
 {
     return param->stored && kernels->as_saved;
@@ -9060,7 +9058,7 @@ static size_t fold__segment_at(const int32_t *attr, const fold_shape *in_shape, 
     return attr[FOLD__LINEAR_T] ? row : row * ldw;
 }
 
-/* Whether weight_grad accepts `separate`: portable kernels and a BLAS do not. */
+/* Portable kernels and a BLAS cannot run weight_grad with `separate`. */
 static int fold__adds_separately(const fold__kernels *kernels) { return kernels->set && kernels->vector > 1; }
 
 /* Adds x^T dy for some columns to acc, the gradient of one segment's rows of W. dy begins at the first
@@ -9085,7 +9083,7 @@ typedef struct fold__matrix {
     int rows, columns;
 } fold__matrix;
 
-/* With fewer rows than this, a product of two values reads the right one in place: packing does not pay. */
+/* Below this many rows, a product of two values reads its right operand in place: packing would cost more. */
 enum { FOLD__FEW_ROWS = 4 };
 
 /* to = left right, or left right^T, summed in the same order as a linear op without bias. */
@@ -9303,12 +9301,12 @@ static const char *fold__infer_axis(const fold_shape *in, int count, const int32
     return NULL;
 }
 
-/* What an op over an axis handles at once: lines of one outer index or, for losses, all values. out and dout
-   have one line, or as many as in. Backward gets din, the gradient of `input`, and, if used, in and out. */
+/* What an op over an axis handles at once: the lines of one outer index or, for losses, all values. out and
+   dout have one line, or as many as in. Backward computes din, the gradient of `input`. */
 typedef struct fold__lines {
     const fold__kernels *kernels;
     fold__axis axis;
-    size_t inner, size; /* number of lines, also the stride within a line; values of all lines together */
+    size_t inner, size; /* inner: number of lines, and the stride within a line; size: values in all lines */
     const fold_op_call *call;
     int row, input;
     float *in, *out, *dout, *din, *scratch;
@@ -9803,8 +9801,8 @@ static void fold__max_n_backward(const fold_op_call *call)
     }
 }
 
-/* Softmax weights (shares) of one row's elements: exp(score - largest) / sum, summed in list order, per head.
-   The shares of up to `room` elements are held at a time; most rows have no more elements. */
+/* The softmax weights (shares) of one row's elements: exp(score - largest) / sum. Each head has its own sum,
+   in list order. The shares of `room` elements are held at a time, which is enough for most rows. */
 typedef struct fold__softmax_mean {
     const fold_op_call *call;
     const fold__kernels *kernels;
@@ -10453,7 +10451,7 @@ static fold__padded fold__pad(const fold__filter *filter, const float *in, float
 {
     const size_t line = (size_t)filter->width * (size_t)filter->channels;
     const size_t left = (size_t)filter->left * (size_t)filter->channels;
-    const int in_place = !filter->left && !fold__runs_of(filter).copied; /* copying patches reads past x */
+    const int in_place = !filter->left && !fold__runs_of(filter).copied; /* copying patches reads beyond x */
     const fold__padded padded = { in_place ? in : scratch, line + 2 * left };
     if (in_place)
         return padded;
@@ -10862,7 +10860,7 @@ static void fold__list_take_forward(const fold_op_call *call)
         ->take_rows(engine->index, call->rows, &call->in[0], &call->out[0], (size_t)fold__out_size(call));
 }
 
-/* With `sparse_grad`, a row's sum is stored at the row's first use; those positions follow the index. */
+/* With `sparse_grad`, a row's sum is stored where the row is first used. These positions follow the index. */
 static void fold__list_take_backward(const fold_op_call *call)
 {
     const fold__engine *engine = fold__engine_of(call);
@@ -11032,7 +11030,7 @@ typedef struct fold__appended {
     fold_cache *cache;
     int first, end;
     uint32_t node;
-    uint32_t waiting; /* offset in `data` of the previous step if that has not run either, else NONE */
+    uint32_t waiting; /* offset in `data` of the previous step if that step has not run either, else NONE */
 } fold__appended;
 
 static int fold__cache_value_width(const fold_cache *cache)
@@ -11649,7 +11647,7 @@ struct fold_model {
     const fold__int8_kernels *formats[FOLD__WEIGHT_FORMATS];
     uint64_t seed;
     uint32_t salt;            /* stored in the model's handles, so that other models reject them */
-    uint32_t version, layout; /* counters: writes to values; parameters added, quantised, frozen, thawed */
+    uint32_t version, layout; /* they count writes to values; parameters added, quantised, frozen or thawed */
     uint32_t quantized;       /* number of successful calls to fold_model_quantize */
     uint32_t n_params, n_cells, n_ops;
     uint32_t touched_rows;     /* number of rows of all lookup tables; 0 for inference */
@@ -12974,7 +12972,7 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
     NODE(SIG, uint32_t, sig)                  /* the signature of a call */                                 \
     NODE(KIND, uint8_t, kind)                 /* kind of node, and flags */                                 \
     NODE(FIRST_EDGE, uint32_t, first_edge)    /* first edge; its edges end where the next node's begin */   \
-    NODE(SOURCE, uint32_t, source)            /* the node itself or, for a view, the node it shows */       \
+    NODE(SOURCE, uint32_t, source)            /* itself or, for a view, the node that it shows part of */   \
     NODE(OFFSET, uint32_t, offset)            /* where a view starts in its source's value, in floats */    \
     NODE(SHAPE, uint32_t, shape)              /* index into `shapes`; for a list, the shape of one row */   \
     NODE(LENGTH, uint32_t, length)            /* number of rows of a list, or of list elements of a call */ \
@@ -12987,8 +12985,8 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
     KEEP(DATA, float, data)                   /* copied inputs, kept values and gradients */                \
     KEEP(PARAM_NODES, uint32_t, param_nodes)  /* for each parameter: see fold__param_node */                \
     KEEP(DEDUPE_TABLE, uint32_t, dedupe_table) /* hash table of nodes, for finding identical calls */       \
-    KEEP(READERS, uint32_t, readers)          /* dedupe: a node's first reader that reads no newer node */  \
-    KEEP(MERGED, fold__merged_range, found)   /* ranges of nodes that samples share, due to merging */      \
+    KEEP(READERS, uint32_t, readers)          /* dedupe: first call whose newest operand is this node */    \
+    KEEP(MERGED, fold__merged_range, found)   /* ranges of nodes that samples share after merging */        \
     KEEP(KEPT_GRADS, fold__kept_grad, kept_grads) /* requested with fold_keep_grad */                       \
     KEEP(INDEX_REFS, fold__index_ref, index_refs) /* set by fold_index_ref, fold_edges_ref */               \
     KEEP(OUTPUT_REFS, fold__output_ref, output_refs) /* set by fold_output_ref */                           \
@@ -13185,8 +13183,8 @@ typedef struct fold__kept_grad {
     uint32_t node, data_at, filled;
 } fold__kept_grad;
 /* A node that reads its indices from the caller's memory: one per row, all below `end`. Attention along edges
-   reads *count edges (at most `most`) instead: edge e goes from index[e] to to[e]. `edges` is then
-   fold__visit_edges, which checks and copies edges (by pointer, so that other programs do not link it). */
+   reads *count edges (at most `most`) instead: edge e goes from index[e] to to[e]. `edges` then points to
+   fold__visit_edges, which checks and copies them; without it, programs need not link that function. */
 typedef struct fold__index_ref {
     const int *index;
     uint32_t node;
@@ -13239,9 +13237,9 @@ enum {
     FOLD__RECENT = 64,
     FOLD__SHAPE_BUCKETS = 64,
     FOLD__KEPT_SHAPES = 8 * sizeof(void *), /* shapes that a context in a block keeps at a reset */
-    FOLD__GROUP_ROWS = 12, /* with fewer rows per batch, weights are read too often */
+    FOLD__GROUP_ROWS = 12, /* fewer rows per batch would read weights too often */
     FOLD__PART_ROWS = 4,   /* GROUP_ROWS for scalar kernels, which read weights for every row anyway */
-    FOLD__TRAIN_ROWS = 20, /* in training, more rows are not worth their memory */
+    FOLD__TRAIN_ROWS = 20, /* in training, more rows per batch are not worth their memory */
     FOLD__MAX_ROWS = 64,
     FOLD__MAX_BUDGETS = 3 /* a group may use up to this many byte budgets to have enough rows */
 };
@@ -13286,8 +13284,8 @@ struct fold_ctx {
 #define FOLD__ARRAY_MEMBER(name, type, pointer) type *pointer;
     FOLD__ARRAYS(FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER,
                  FOLD__NO_ARRAY, FOLD__NO_ARRAY)
-    uint32_t *element_tag; /* `data_at` of a marker of list elements: identifies the marker in its body */
-    uint32_t *header_call; /* `data_at` of the header of an eager call that merges: the call's first output */
+    uint32_t *element_tag; /* same as data_at; for a marker of list elements: identifies it in its body */
+    uint32_t *header_call; /* same as data_at; for the header of an eager call that merges: first output */
     uint32_t first_keep; /* all kept nodes before this one have their values */
     uint32_t pending_step; /* offset in `data` of the last cache step that has not run, or FOLD__NONE */
     uint32_t quantized;  /* the model's `quantized` at the last reset */
@@ -13330,7 +13328,7 @@ struct fold_ctx {
     uint32_t pool_used[FOLD__POOLS];
     uint32_t sig_tables; /* number of times that signatures were forgotten */
     uint64_t forgot_at;  /* `resets` when idle signatures were last forgotten */
-    int sig_pins;        /* users of signatures besides the recording; above 0: none may be forgotten */
+    int sig_pins;        /* users of signatures besides the recording; unless 0, none may be forgotten */
     size_t block_peak;   /* the largest block size that an earlier recording would have needed */
     uint32_t recent[FOLD__RECENT]; /* see fold__recent_sig; 0: none */
     uint32_t shape_bucket[FOLD__SHAPE_BUCKETS]; /* 1 + the newest shape with this hash; 0: none */
@@ -13487,9 +13485,9 @@ static void fold__note_room(fold_ctx *f)
     f->edge_cap = sources < offsets ? sources : offsets;
 }
 
-/* Returns the size that a block needs, at any address, to hold the context and all memory requested since the
-   reset. Recording does not count shapes, so the size includes room for all known shapes, and for shapes that
-   a context in a block keeps from earlier recordings. */
+/* Returns a block size that suffices, at any address, for the context and all memory requested since the
+   reset. It includes room for all known shapes, because recording does not count shapes, and for those that a
+   context in a block keeps from earlier recordings. */
 static size_t fold__block_bytes(const fold_ctx *f)
 {
     const size_t shapes =
@@ -13648,9 +13646,9 @@ typedef struct fold__group_sig {
     uint32_t by_sig; /* in element i: the ith group_sig in order of signature, then of group */
     uint32_t first_record;            /* where its calls begin in calls_by_sig */
     uint32_t first_buffer, n_buffers;
-    uint32_t max_rows, max_elems; /* size of its largest batch; while batches are made: of all so far */
+    uint32_t max_rows, max_elems; /* size of its largest batch; while batches are made: size of all so far */
     uint32_t rows, elem_rows; /* rows of slabs, for calls and for elements; fewer if rows are reused */
-    uint32_t block, first_block; /* rows of a block (reused together), roughly; index of its first block */
+    uint32_t block, first_block; /* about how many rows are reused together; index of its first block */
     uint32_t chain; /* length of its longest chain; in mixed components, known only after fold__count_bound */
     uint32_t component;
     uint32_t first_predecessor, end_predecessor; /* range in `predecessors` */
@@ -13766,14 +13764,14 @@ typedef struct fold__use {
     size_t lines, block;       /* number of lines (matrix rows) per row of a batch, and per block */
     size_t sum_at, block_at;   /* offsets in `sums` of its sum, and of each block from the second on */
     size_t done, next;         /* number of lines summed before and after the current groups run */
-    size_t total;              /* offset in `sums` of its parameter's total; NO_TOTAL: the gradient itself */
+    size_t total;              /* offset in `sums` of its parameter's total; NO_TOTAL: in the gradient */
     uint64_t rows, work;       /* number of rows in the groups being summed, and their cost */
 } fold__use;
 
 /* What determines where the rows of a batch begin in an operand. FIXED operands always begin at row 0:
-   parameters, values of one tile, or no operand (base NULL). Other operands advance with the signature's
-   calls or list elements (all, or only those since its prologue began), or with the rows of the batch.
-   EXTERNAL operands are outside the signature's buffers. */
+   parameters, values of one tile, or no operand (base NULL). Others advance with the rows of the batch, or
+   with the signature's calls or list elements: all, or only those since its prologue began. EXTERNAL operands
+   are outside the signature's buffers. */
 enum {
     FOLD__BIND_FIXED,
     FOLD__BIND_CALL,
@@ -13846,7 +13844,7 @@ typedef struct fold__worker {
     float *scratch;
     char *free;                   /* the unused part of scratch for pointers */
     fold__command_list *commands; /* records its kernel calls, unless NULL */
-    /* rows of inputs, of contributions to them, and of gradients that come from outside */
+    /* rows of inputs, of contributions to the inputs' gradients, and of gradients received from outside */
     fold_rows in[FOLD_MAX_IN], dest[FOLD__BACK_IN], outer[FOLD__BACK_OUT];
     /* arguments of the op being run */
     fold__prepared prepared;
@@ -13889,7 +13887,7 @@ typedef struct fold__plan_key {
     SAME(uint32_t, gathered_at, call_row)  /* before: index of a value's call in a set */                \
     ALL(uint32_t, first_elem_row, nodes)    /* of a call: its list's first row in buffers of elements */ \
     SAME(uint32_t, depth, first_elem_row)   /* before: 1 + the largest depth of what it reads */         \
-    ALL(uint32_t, chain, nodes)        /* of a call: its signature's longest chain that ends with it */  \
+    ALL(uint32_t, chain, nodes)        /* of a call: length of the longest chain that ends with it */    \
     SAME(uint32_t, block_of, chain)    /* then: the block of its rows (fold__find_blocks) */             \
     SAME(uint32_t, boundary_grad_at, chain)   /* then: the offset of a boundary gradient */              \
     ALL(uint32_t, reach, nodes)        /* the last call outside the suffix that reads it */              \
@@ -13903,7 +13901,7 @@ typedef struct fold__plan_key {
     TRAINING(uint32_t, contribution_at, edges)    /* place in the group's rows, in units of 16 floats */ \
     TRAINING(uint32_t, next_contribution, edges)  /* the next edge to the same value */                  \
     TRAINING(uint32_t, contribution_floats, edges) /* floats of its rows, and FOLD__SPARSE_GRAD */
-#define FOLD__SPARSE_GRAD 0x80000000u /* flag: for only a few rows of the list (fold__is_sparse_take) */
+#define FOLD__SPARSE_GRAD 0x80000000u /* flag: has only a few rows of the list (fold__is_sparse_take) */
 /* The arrays of the second table are needed only in planning; the last one, only while the plan runs: */
 #define FOLD__RUN_PLANNING_ARRAYS(ALL, TRAINING, SAME)                                                       \
     ALL(uint32_t, producer, nodes) /* of a value: the group_sig that computes it */                          \
@@ -13946,7 +13944,7 @@ typedef struct fold__run {
     /* what this run does */
     enum fold__run_scope scope;
     enum fold__run_life life;
-    uint32_t root, root_offset; /* of a backward: node that has the root's value, and offset there; else 0 */
+    uint32_t root, root_offset; /* of a backward: where the root's value is, as node and offset; else 0 */
     int backward;    /* there is a root, and it depends on something that has a gradient */
     int grad_leaves; /* inputs or looked-up values get gradients */
     int grad_has_holes; /* contributions leave gaps in some gradient */
@@ -14348,7 +14346,7 @@ typedef struct fold__list {
     const fold__operand *elems; /* in a body: for each component, the operand that represents it */
     const fold__operand *whole; /* a whole list for each component */
     uint32_t elements;          /* number of rows of each component */
-    int of_steps;               /* read the context's steps instead of `first`, because they may move */
+    int of_steps;               /* read the context's `steps`, which may move, instead of `first` */
 } fold__list;
 
 static fold__list fold__list_of(const fold_node *first, const fold_node *second, int step, int count)
@@ -14742,7 +14740,7 @@ static uint32_t fold__request_key(const fold_ctx *f, const fold__request *reques
     return words;
 }
 
-/* Whether a request has signature `sig`. For speed, makes no key: most requests repeat a recent one. */
+/* Whether a request has signature `sig`. Makes no key, for speed: most requests repeat a recent one. */
 static int fold__is_request(const fold_ctx *f, const fold__sig *sig, const fold__request *request)
 {
     const uint32_t *word = fold__key_of(f, sig) + 1;
@@ -14852,7 +14850,7 @@ enum {
 /* Returns the signature that an eager body's tag names; 0 for a traced body, whose tag names a cell. */
 static uint32_t fold__tag_sig(const fold_ctx *f, uint32_t tag) { return f->frame.tracing ? 0 : tag; }
 
-/* Replaces hashes: 1 if the signature, or (eager) an op in the body of its calls, is in use; else 0. */
+/* Replaces a hash by 1 if the signature, or (eager) an op in the body of its calls, is in use, else by 0. */
 static void fold__mark_sigs(fold_ctx *f)
 {
     fold__sig *sigs = f->sigs;
@@ -15126,9 +15124,9 @@ static uint32_t fold__duplicate_hash(const fold_ctx *f, uint32_t id)
     return hash ^ (uint32_t)fold__mix64(fold__node_op_data(f, id));
 }
 
-/* With dedupe: returns the earlier node that is the same call with the same operands and data, or 0. Most
-   calls are the first to read their newest operand, so no earlier call can be identical; they are only noted
-   in `readers`. All other calls, and leaves, go into the hash table, which costs more. */
+/* With dedupe: returns the earlier node that is the same call, with the same operands and data, or 0. Most
+   calls are the first to read their newest operand, so they repeat no earlier call and are only noted in
+   `readers`. The others, and leaves, go into the hash table, which is slower. */
 static uint32_t fold__find_duplicate(fold_ctx *f, uint32_t id)
 {
     const uint32_t mask = f->dedupe_size - 1;
@@ -15209,7 +15207,7 @@ FOLD__INLINE int fold__dedupe_ready(fold_ctx *f)
                              fold__fill_dedupe_table));
 }
 
-/* Notes that samples may now share nodes [first, last], which matters when groups are formed. */
+/* Notes that samples may now share nodes [first, last]. Forming groups takes this into account. */
 static int fold__note_merged(fold_ctx *f, uint32_t first, uint32_t last)
 {
     if (!fold__need(f, FOLD__ARRAY_MERGED, (size_t)f->n_merged + 1, sizeof(fold__merged_range)))
@@ -15235,7 +15233,7 @@ static fold_node fold__found_duplicate(fold_ctx *f, uint32_t id, uint32_t duplic
     return fold__note_merged(f, duplicate, duplicate) ? fold__handle(f, duplicate) : fold__null;
 }
 
-/* Returns the address of two ids: of a parameter's node, then of its per-sample copy (0: not recorded). */
+/* Returns where two ids are stored: of a parameter's node and of its per-sample copy (0: not recorded). */
 static uint32_t *fold__param_node(const fold_ctx *f, uint32_t param)
 {
     return f->param_nodes + 2 * (size_t)param;
@@ -15747,7 +15745,7 @@ FOLD_API int fold_node_is_null(fold_node node) { return !node.id; }
    Nothing here knows how ops run.
    Uses recorder core, signatures, ops, model. */
 
-/* Returns the offset, in floats, of values in this recording's own data; FOLD__ELSEWHERE for all others. */
+/* Returns where values are in this recording's own data, in floats. FOLD__ELSEWHERE: not in its data. */
 #define FOLD__ELSEWHERE SIZE_MAX
 static size_t fold__own_offset(const fold_ctx *f, const float *values)
 {
