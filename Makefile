@@ -2,7 +2,7 @@
 
 CC ?= cc
 CFLAGS ?= -O2
-EXAMPLES = agents char_lm export forage game_jobs hello listops mnist molecules mpi_sick notebook parity plan policy ppo robot_arm rounds save shift_reduce speech swarm torch train transformer treelstm_sick treelstm_sst
+EXAMPLES = agents char_lm export forage game_jobs hello listops mnist molecules mpi_sick notebook parity plan policy ppo replay robot_arm rounds save shift_reduce speech swarm torch train transformer treelstm_sick treelstm_sst
 CPP_EXAMPLES = agents_cpp cartpole
 CXX ?= c++
 MPICC ?= mpicc
@@ -15,7 +15,7 @@ demo: build/listops
 
 examples: $(EXAMPLES:%=build/%) $(CPP_EXAMPLES:%=build/%) build/firmware
 
-build/%: examples/%.c examples/data.h examples/fold_draw.h examples/fold_fit.h examples/fold_onnx.h examples/fold_onnx_ops.h examples/fold_rl.h examples/fold_to_c.h examples/fold_torch.h examples/options.h examples/unfused.h fold.h
+build/%: examples/%.c examples/data.h examples/fold_draw.h examples/fold_fit.h examples/fold_onnx.h examples/fold_onnx_ops.h examples/fold_record.h examples/fold_rl.h examples/fold_to_c.h examples/fold_torch.h examples/options.h examples/unfused.h fold.h
 	@mkdir -p build
 	$(CC) $(CFLAGS) -o $@ $< -lm $(THREADS)
 

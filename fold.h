@@ -1,4 +1,4 @@
-/* fold.h - dynamic batching of neural networks in one C file.                     version 0.4.0-dev
+/* fold.h - dynamic batching of neural networks in one C file.                     version 0.4.0
 
    You write a network for ONE sample, with ordinary `if`, `for` and recursion. fold.h records what it would
    compute, finds the operations of all samples that can run together, and runs them as a few large batches,
@@ -200,7 +200,7 @@
 #define FOLD_VERSION_MAJOR 0
 #define FOLD_VERSION_MINOR 4
 #define FOLD_VERSION_PATCH 0
-#define FOLD_VERSION "0.4.0-dev"
+#define FOLD_VERSION "0.4.0"
 
 #ifdef FOLD_API
 #ifdef FOLD_STATIC
@@ -1663,14 +1663,23 @@ typedef struct fold_seen {
                                  reader, or -1. For a run: the number of batches and groups */
     int calls, lower_bound;   /* number of calls in the batch or run; lower_bound as in fold_stats */
     uint64_t start_ns, end_ns; /* nanoseconds since the run began; end_ns of a run: the end of planning */
-    int thread, backward, prologue; /* FOLD_SEEN_TIME: the thread, 1 for a backward, 1 for a prologue */
+    int thread, backward, prologue; /* FOLD_SEEN_TIME: the thread, 1 for a backward, 1 for a prologue. For a
+                                 run, backward is 1 if the context has `training` */
     int dropped;              /* number of this thread's times that did not fit into trace_bytes */
     int recomputed;           /* of a run: number of its calls that an earlier run had computed */
+    uint32_t lists;           /* bit i: input i of the call is a list. Lists that are read row by row come
+                                 after the other inputs, as components of a list */
+    const void *index;        /* rows, labels or edges of a call over lists, as fold.h stores them */
+    fold_cell called;         /* the cell of a call */
 } fold_seen;
 /* A callback for one item, of which only the names stay valid after it returns. Nonzero means stop. */
 typedef int fold_visitor(const fold_seen *seen, void *user);
 /* Visits what fold_ctx_print would print, under the same conditions. Returns FOLD_IO if the visitor stops. */
 FOLD_API fold_status fold_ctx_visit(fold_ctx *f, fold_visitor *visit, void *user);
+/* Visits the body of a cell: first FOLD_SEEN_RUN, with the shapes of the cell and its outputs as operands,
+   then FOLD_SEEN_CALL for each op. Ids count from 1: inputs, list components, results of ops. Parameter i of
+   the model has the id 2^31 + i. Errors: FOLD_BAD_HANDLE, FOLD_BAD_ARGUMENT, FOLD_IO if the visitor stops. */
+FOLD_API fold_status fold_cell_visit(const fold_model *m, fold_cell cell, fold_visitor *visit, void *user);
 /* Visits the times of the batches of the last run, or of the last slow one (fold_ctx_desc.trace_over_ns).
    First comes FOLD_SEEN_RUN, then a FOLD_SEEN_TIME for each batch, direction and thread that ran it; its
    other fields hold what all calls of the batch share. There are no times without trace_bytes or a clock, or
@@ -2009,7 +2018,7 @@ FOLD_API int fold_finite(const float *values, int n);
      instruction     one op of a program as a stage runs it, with bound operands
      binding         where the rows of an operand are, for all batches of a stage
      tile            rows, or rows x columns of a product, processed while they are in the cache
-     contribution    what one reader of a value adds to its gradient
+     contribution    what one reader of a value adds to that value's gradient
      use             one place that reads a parameter or shared node; each has its own sum of gradients
      pack            a weight laid out in panels for the kernels; updated when its values are written
      command list    kernel calls with their pointers, recorded for a replay to run
@@ -2116,7 +2125,7 @@ __declspec(dllimport) void *__stdcall CreateFileW(const wchar_t *path, unsigned 
                      "no-inline-functions") /* saves a third of the compile time at the same speed */
 #pragma GCC optimize("no-unsafe-math-optimizations", "no-associative-math", "no-reciprocal-math")
 #pragma GCC optimize("signed-zeros", "no-finite-math-only", "no-single-precision-constant")
-/* g++ reads constants before it obeys this pragma: with -fsingle-precision-constant, compiling stops here. */
+/* With -fsingle-precision-constant, g++ reads constants before it obeys the pragma, so this must fail. */
 typedef char fold__no_single_precision_constant[sizeof 1.0 == sizeof(double) ? 1 : -1];
 #ifndef __OPTIMIZE_SIZE__ /* These passes take an eighth of the compile time and gain too little. */
 #pragma GCC optimize("no-tree-vectorize", "no-tree-vrp", "no-tree-pre", "no-code-hoisting", "no-tree-slsr")
@@ -2287,8 +2296,8 @@ static void fold__sort(uint32_t *items, uint32_t count,
    Owns: formatting of text, the first error and its message, the text of a status.
    Uses: libc. Invariant: the first error of a model or context stays until it is cleared. */
 
-/* A text being formatted. It supports only the conversions used here: vsnprintf would be larger than all
-   messages. `length` counts the whole text; of this, `size` bytes are stored, including the final zero. */
+/* Text being formatted. Only the conversions used here are supported: vsnprintf would be larger than all
+   messages together. `length` counts the whole text, even if only `size` bytes of it are stored. */
 typedef struct fold__line {
     char *text;
     size_t size, length;
@@ -2341,7 +2350,7 @@ static uint64_t fold__double_bits(double value)
 #define FOLD__DOUBLE(exponent) ((uint64_t)(1023 + (exponent)) << 52) /* the bits of 2^exponent */
 
 /* Returns the first six digits of a non-negative value, rounded half to even, and the first digit's exponent.
-   The value is an integer times a power of two; multiplying the integer by 2s or 5s yields the digits. */
+   Since the value is an integer times a power of two, multiplying by 2s or 5s yields the digits. */
 static uint32_t fold__six_digits(double value, int *exponent)
 {
     uint8_t digit[776] = { 0 }; /* lowest digit first; a double has at most 767 significant digits */
@@ -2370,7 +2379,7 @@ static uint32_t fold__six_digits(double value, int *exponent)
         digits = 10 * digits + (count >= place ? digit[count - place] : 0u);
     for (int at = 0; at + 7 < count; at++)
         rest |= digit[at];
-    rest = count < 7 ? 0 : 2 * digit[count - 7] + (rest != 0); /* 10 is half a unit of the sixth digit */
+    rest = count < 7 ? 0 : 2 * digit[count - 7] + (rest != 0); /* 10 means exactly one half */
     digits += rest > 10 || (rest == 10 && (digits & 1));
     *exponent += digits == 1000000;
     return digits == 1000000 ? digits / 10 : digits;
@@ -2746,7 +2755,7 @@ static void fold__heap_give(void *memory, size_t size, void *user)
         fold__join_free_blocks(before);
 }
 
-/* Makes a heap whose whole block is free, or an empty heap if the block is too small. */
+/* Makes a heap whose whole block is free. If the block is too small, the heap is empty. */
 static fold__heap fold__heap_of(const fold_memory *memory)
 {
     const size_t skip = fold__to_align(memory->block);
@@ -2839,7 +2848,7 @@ static int fold__grow_in_block(fold__arena *arena, int which, size_t need)
     if (need > arena->block_size || trimmed + exact > arena->block_size)
         return 0;
     if (more <= room) {
-        /* slack for the next growth; when the block is full, other arrays reclaim it */
+        /* leave slack for growing again; other arrays reclaim it when the block is full */
         size_t slack = fold__min_size(exact / 2, (room - more) / 4) / FOLD__ALIGN * FOLD__ALIGN;
         fold__block_layout(arena, which, exact + slack, 0);
     } else {
@@ -2853,9 +2862,9 @@ static int fold__grow_in_block(fold__arena *arena, int which, size_t need)
 }
 
 #if defined(FOLD__MOVE_ARRAYS) && !defined(FOLD_NO_MALLOC)
-/* For tests only: one request in FOLD__MOVE_ARRAYS moves all arrays of a context (large ones less often), and
-   sometimes removes their slack. AddressSanitizer then finds stale pointers and writes beyond the requested
-   size. User-defined allocators are left alone, because tests count their calls. */
+/* For tests only. One request in FOLD__MOVE_ARRAYS (fewer for large arrays) moves all arrays of a context,
+   and sometimes removes their slack. AddressSanitizer then finds stale pointers and writes beyond the
+   requested size. User-defined allocators are left alone, because tests count their calls. */
 static void fold__move_arrays(fold__arena *arena)
 {
     const uint32_t turn = (uint32_t)(++arena->moves * 0x9E3779B97F4A7C15u >> 32);
@@ -3108,7 +3117,7 @@ FOLD__INLINE float *fold__next(const fold_rows *rows, const float *before, size_
     return rows->rows ? rows->rows[row] : (float *)(uintptr_t)before + rows->stride;
 }
 
-/* The argument `all` of a map for a single row: there are no further rows. */
+/* Passed to a map as `all` for a single row: there are no further rows. */
 static const fold_rows fold__no_others[4] = { { NULL, 0, NULL } };
 static fold_rows fold__rows_from(const fold_rows *input, ptrdiff_t row)
 {
@@ -3125,15 +3134,15 @@ enum {
     FOLD__ROW_BLOCK = 96,         /* rows of X and dY per block of a weight gradient */
     FOLD__K_BLOCK = 96,           /* rows of dW per block; a multiple of every tile height */
     FOLD__N_BLOCK = 64,           /* columns of dW per block, if nothing is packed */
-    FOLD__PASSING = 1 << 16,      /* floats of the narrower operand per pass without packing; fit in L2 */
-    FOLD__PACKING = 1 << 15,      /* packing a weight is faster from this many floats on; L1 holds fewer */
-    FOLD__TRANSPOSE_ROWS = 10,    /* transposing is faster from this many rows per leftover column on */
-    FOLD__EXP_TILE = 1024,        /* exps computed at a time before they are summed */
+    FOLD__PASSING = 1 << 16,      /* floats of the narrower operand in one unpacked pass; they fit in L2 */
+    FOLD__PACKING = 1 << 15,      /* minimum floats for which packing a weight pays off; too many for L1 */
+    FOLD__TRANSPOSE_ROWS = 10,    /* minimum rows per leftover column for which transposing pays off */
+    FOLD__EXP_TILE = 1024,        /* exps computed together and then summed */
     FOLD__NARROW_ELEMENTS = 32,   /* elements whose lanes are added up together; a multiple of 8 */
     FOLD__NARROW_ROWS = 4,        /* maximum rows of a narrow tile */
-    FOLD__TILE_BLOCK = 40,        /* row tiles per block: it runs on all panels while its rows stay in L2 */
+    FOLD__TILE_BLOCK = 40,        /* row tiles per block; its rows stay in L2 for all panels */
     FOLD__TILE_ROWS = 6,          /* maximum rows of a tile */
-    FOLD__TILE_SEGMENTS = 4,      /* segments that a tile sums without storing in between */
+    FOLD__TILE_SEGMENTS = 4,      /* segments that a tile sums before it stores */
     FOLD__TILE_ARRAYS = FOLD__TILE_SEGMENTS + 2, /* arrays of row pointers per block of tiles */
     FOLD__BEYOND = 15,            /* columns that tiles may read past the end of a weight */
     FOLD__TILE_WIDTH = FOLD__X86 ? 128 : 80, /* maximum columns of a tile, or of a bf16 group */
@@ -3152,8 +3161,8 @@ enum {
     FOLD__INT8_INNER = 1 << 17,   /* maximum rows of an int8 weight: 2^17 * 127 * 127 fits an int32_t */
     FOLD__BF16_GROUP = 64,        /* bf16 columns stored together; the last group has up to 15 more */
     FOLD__BF16_INNER = 320,       /* rows of a bf16 group converted to floats in scratch at a time */
-    FOLD__BF16_ROWS = 240,        /* rows of x that one converted part of a group multiplies at a time */
-    FOLD__BF16_FEW = 6,           /* up to this many rows are multiplied singly, without scratch */
+    FOLD__BF16_ROWS = 240,        /* rows of x multiplied at a time by a converted part of a group */
+    FOLD__BF16_FEW = 6,           /* up to this many rows are multiplied one by one, without scratch */
     FOLD__CBLAS_BLOCK = 128       /* rows gathered per call of sgemm */
 };
 
@@ -3174,7 +3183,7 @@ typedef struct fold__product {
     size_t in_place; /* 0: `weights` are packs. Otherwise the stride of row-major weights, which are followed
                         by FOLD__BEYOND readable floats unless the product is narrow */
     const fold__seg *seg;
-    fold_rows init; /* base and rows NULL: zeros. stride 0: a bias. May be the rows of `output` */
+    fold_rows init; /* where sums start. No rows: at zeros. stride 0: at a bias. May be `output` */
     fold_rows output;
     struct fold__command_list *commands; /* NULL, or the list in which the product's tiles are recorded */
 } fold__product;
@@ -3185,9 +3194,9 @@ static int fold__pack_columns_of(const fold__product *product)
 }
 
 /* Edges of attention in CSR form, by query and by key. Query i attends to keys key_of[p] for p in
-   [query_start[i], query_start[i + 1]), in that order. Gradients use the transpose: key j's gradient is one
-   chain of sums over queries query_of[p], for p from key_start[j] to key_start[j + 1] - 1, with weights at
-   weight_at[p]. Backward holds all edges' weights, in rows that start at multiples of FOLD__LANES. */
+   [query_start[i], query_start[i + 1]), in that order. For gradients, key j is attended by queries
+   query_of[p], with weights at weight_at[p], for p in [key_start[j], key_start[j + 1]); its gradient is one
+   chain over them. Backward holds all edges' weights, in rows that start at multiples of FOLD__LANES. */
 typedef struct fold__adjacency {
     const int *query_start, *key_of, *key_start, *query_of, *weight_at;
     int max_edges; /* maximum number of edges; 0 means the current number */
@@ -3214,7 +3223,7 @@ typedef struct fold__attention_call {
 
 /* The maps y = f(a, b, c, s), written in the vector macros of the SIMD section. They propagate NaN and have
    PyTorch's gradients. relu adds a zero, so that -0 becomes 0 however a compiler implements VMAX. In maps
-   named d_f, a is the gradient of y. LIGHT maps are rare or limited by memory: AVX-512 uses AVX2's. */
+   named d_f, a is the gradient of y. LIGHT maps are rare or limited by memory, so AVX-512 uses AVX2's. */
 #define FOLD__MAPS(X, LIGHT)                                                                             \
     X(add, FOLD__VADD(FOLD__A, FOLD__B))                                                                 \
     LIGHT(sub, FOLD__VSUB(FOLD__A, FOLD__B))                                                             \
@@ -3300,9 +3309,8 @@ typedef void (*fold__map_fn)(float *out, const float *in_a, const float *in_b, c
 /* The optimisers' update rules. A rule computes `change`, which is subtracted from a value, and updates the
    optimiser state in state1 and state2. It reads the gradient `grad`, which includes weight decay. Divisions
    and square roots are correctly rounded and nothing is fused, so all kernel sets are bit-identical. A state
-   that only decays would become denormal, rounding would keep it denormal for ever, and each operation on it
-   would take about a hundred cycles. So a state too small to change a value becomes 0: a mean of gradients
-   below 2^-100, a mean of squared gradients below 2^-139. */
+   that only decays would stay denormal for ever, which is slow. So a state too small to change a value
+   becomes 0: a mean of gradients below 2^-100, a mean of squared gradients below 2^-139. */
 #define FOLD__FADING(least, keep, state, added) \
     FOLD__ISA(unless_below)(FOLD__VADD(FOLD__VMUL(keep, state), added), least)
 #define FOLD__MEAN(keep, state, added) FOLD__FADING(0x1p-100f, keep, state, added)
@@ -3331,17 +3339,16 @@ typedef struct fold__step {
     int states;
     float rate, decay, shrink, epsilon;
     float keep1, add1, scale1, keep2, add2, scale2;
-    uint64_t steps; /* scale1 and scale2 are for this step count, including this step; 0: none */
+    uint64_t steps; /* number of steps, with this one, that scale1 and scale2 are for; 0: none */
 } fold__step;
 typedef void (*fold__rule_fn)(const fold__step *step, float *values, float *grads, float *states1,
                               float *states2, size_t count);
 
 struct fold__row_sums;
 typedef struct fold__kernels {
-    const char *name; /* "avx512", "avx2", "neon", "portable", "cblas" */
-    int set;          /* vectors: 0 portable, 1 AVX2 or NEON, 2 AVX-512 */
-    int panel,
-        vector; /* columns of the widest panel (0: packs are row-major, as for cblas) and of a vector */
+    const char *name;  /* "avx512", "avx2", "neon", "portable", "cblas" */
+    int set;           /* vectors: 0 portable, 1 AVX2 or NEON, 2 AVX-512 */
+    int panel, vector; /* columns of the widest panel (0: packs are row-major, as for cblas); of a vector */
     /* Packs rows first..first+count of weights, row-major [inner x columns]. If `transposed`, weights are
        row-major [columns x inner], and their transpose is packed. */
     void (*pack)(float *dst, const float *weights, int inner, int columns, int transposed, int first,
@@ -3598,10 +3605,10 @@ static void fold__pack_any(const fold__packer *packer, int panel, int vector, fl
                           &input, first, count, columns);
 }
 
-/* The arguments of a tile function, which computes `count` tiles, one below the other, over some segments.
-   Packs are read from `offset` on; weight rows are `width` floats apart. Chains start from from[row] +
-   from_col if `started`, else from zeros. Results go to to[row] + to_col; of the last vector, `last` >= 1
-   columns are stored. scattered: prefetch inputs. distant: prefetch the rows that chains continue. */
+/* Arguments of a tile function, which computes `count` tiles, one below the other, over some segments. Packs
+   are read from `offset` on; weight rows are `width` floats apart. Sums start from from[row] + from_col if
+   `started`, else from zeros. Results go to to[row] + to_col. Only `last` columns (1 or more) of the last
+   vector are stored. scattered: prefetch inputs. distant: prefetch the rows at `from`. */
 typedef struct fold__tile_args {
     int n_seg, count, last, started, scattered, distant;
     size_t offset, width, panel_stride, from_col, to_col;
@@ -3615,8 +3622,8 @@ typedef struct fold__tile_args {
 } fold__tile_args;
 typedef void (*fold__tile_fn)(const fold__tile_args *at);
 
-/* One recorded kernel call: an op, or tiles of a product; if both pointers are NULL, a map, a copy or a whole
-   batch. Its arguments follow it: a fold__prepared, fold__tile_args or fold__map_call. */
+/* One recorded kernel call: an op or tiles of a product or, if both pointers are NULL, a map, a copy or a
+   whole batch. Its arguments follow it in memory: a fold__prepared, fold__tile_args or fold__map_call. */
 typedef struct fold__command {
     struct fold__command *next;
     void (*op)(const fold_op_call *);
@@ -3675,11 +3682,11 @@ static FOLD__NOINLINE void fold__drop_commands(fold__command_list *commands, siz
 typedef void (*fold__narrow_fn)(const fold__seg *seg, ptrdiff_t first_row, const float *weights,
                                 size_t stride, float *lanes);
 
-/* Computes out[r] = the sum over t of left[r][t] right[t], a chain in order of t, for `count` tiles, one
-   below the other, each some vectors wide. Strides may be negative; the `next` strides lead from tile to
-   tile. In causal attention each row has one key more than the row before. With a ramp of 1, each row of a
-   tile ends one step after the row above it; with a ramp of -1, each row begins one step after the row below
-   it. `steps` is the number of steps of the first tile's last row. */
+/* Computes `count` tiles, one below the other, each some vectors wide: out[r] = the sum over t of left[r][t]
+   * right[t], a chain in order of t. Strides may be negative; the `next` strides lead from tile to tile. In
+   causal attention, each row has one key more than the row before. With a ramp of 1, each row of a tile ends
+   one step after the row above it. With -1, each row begins one step after the row below it. `steps` is the
+   number of steps of the first tile's last row. */
 typedef struct fold__strided {
     const float *left, *right, *factor; /* factor: one per row, applied at the end; NULL means 1 */
     float *out;
@@ -3690,8 +3697,8 @@ typedef struct fold__strided {
 } fold__strided;
 typedef void (*fold__strided_fn)(const fold__strided *at);
 
-/* Rows of scores and, in backward, of slopes, `stride` floats apart. Row r has seen + r * grow scores and is
-   padded to a multiple of FOLD__LANES. largest and factor have one value per row; rows of lanes are
+/* Rows of scores, and in backward also of slopes, that are `stride` floats apart. Row r has seen + r * grow
+   scores, padded to a multiple of FOLD__LANES. largest and factor have one value per row; rows of lanes are
    FOLD__LANES apart. Rows are read and written up to the next multiple of FOLD__SOFTMAXED_ROWS. */
 typedef struct fold__softmax_tile {
     int rows, seen, grow;
@@ -3711,10 +3718,10 @@ typedef struct fold__softmax_kernels {
     fold__softmax_fn slopes;  /* slopes = weight (slope - factor) scale */
 } fold__softmax_kernels;
 
-/* to[r] = factor[r] times the sum of weights[e] from[index[e]] over the elements e of row r (first[r] to
-   first[r + 1] - 1), as a chain from zero. `width` columns are summed, starting at from_col and to_col. */
+/* to[r] = factor[r] * the sum of weights[e] * from[index[e]] over the elements e of row r, which are first[r]
+   to first[r + 1] - 1, as a chain from zero. Columns start at from_col and to_col. */
 typedef struct fold__row_sums {
-    int rows, width, started;    /* started: chains continue from `to` */
+    int rows, width, started;    /* width: columns to sum; started: chains continue from `to` */
     int heads;                   /* 1 or 2; the second head's columns are `width` further on, */
     ptrdiff_t next;              /* and its weights and factors are `next` floats further on */
     const int *first, *index;    /* e reads row index[e] of `from`, which has no row pointers. NULL: row e */
@@ -3754,16 +3761,16 @@ typedef struct fold__tiles {
         tallest; /* vectors of the narrowest tile (1: part of a vector can end a tile); rows of the tallest */
     int reach[FOLD__TILE_ROWS];             /* how many panels a tile of each height may span: a power of 2 */
     fold__tile_fn tile[FOLD__TILE_ROWS][8]; /* [rows - 1][vectors - 1] */
-    fold__tile_fn short_tile[4]; /* tallest tiles of 1 to 4 vectors, the last vector half used; or NULL */
+    fold__tile_fn short_tile[4]; /* tallest tiles of 1 to 4 vectors of which the last is half used; or NULL */
     int narrow_columns;                     /* maximum columns of a narrow tile */
     /* [rows - 1][columns - 1]; stores the lanes of each element, row by row */
     fold__narrow_fn narrow[FOLD__NARROW_ROWS][8];
     /* Adds the sum of each element's lanes to its total. Accesses up to the next multiple of 8 elements. */
     void (*add_lanes)(float *total, const float *lanes, int count);
-    int few, many; /* few: rows per pass over dW; many: maximum rows for a weight gradient without packing */
-    /* Adds the product of X transposed and dY to dW, [inner x columns], starting at column `first` of X and
-       column `from` of dY. `block`, unless NULL, holds the sums of many rows, [FOLD__K_BLOCK x FOLD__N_BLOCK]
-       at most. If `separate`, which needs a block, chains start at zero and are then added to dW. */
+    int few, many; /* rows per pass over dW; maximum rows of a weight gradient without packing */
+    /* Adds X^T dY to dW, [inner x columns], from column `first` of X and column `from` of dY on. `block`,
+       unless NULL, holds the sums of many rows: at most [FOLD__K_BLOCK x FOLD__N_BLOCK]. If `separate`, which
+       needs a block, chains start at zero and are then added to dW. */
     void (*grad)(int rows, const fold_rows *input, int first, int inner, const fold_rows *dy, int from,
                  int columns, float *dw, size_t ldw, float *block, int separate);
     fold__packer packer;
@@ -3844,7 +3851,7 @@ static int fold__panels_together(const fold__tiles *tiles, const fold__product *
                                  const fold__layout *layout, int height, int panel)
 {
     const int start = fold__layout_start(layout, panel) * tiles->vector,
-              spare = tiles->least > 1 ? layout->width : tiles->vector, /* more unused columns need buffers */
+              spare = tiles->least > 1 ? layout->width : tiles->vector, /* more unused ones need a buffer */
         last = product->col + product->columns + spare - 1;
     int together = tiles->reach[height - 1];
     if (layout->vectors != tiles->panel || start < product->col)
@@ -3875,7 +3882,7 @@ static void fold__tile_rows(const fold__tiles *tiles, const fold__product *produ
             start += vector;
         while (end - vector >= last && end - start > narrowest && together == 1)
             end -= vector;
-        /* if tiles can end in part of a vector, a mask stores that part; anything else needs a buffer */
+        /* part of a vector can be stored with a mask, if there are such tiles; the rest needs a buffer */
         const int buffered = start < first || end - last >= (tiles->least > 1 ? 1 : vector);
         at->last = end <= last || buffered ? vector : vector - (end - last);
         at->offset =
@@ -3984,7 +3991,7 @@ static size_t fold__narrow_copied(const fold__product *product)
     return fold__narrow_stride(longest);
 }
 
-/* Returns a segment's weights in one column, contiguous; a column of a row-major weight is copied to `to`. */
+/* Returns a segment's weights in one column as contiguous floats, copied to `to` if weights are row-major. */
 static const float *fold__narrow_column(const fold__product *product, const fold__seg *seg, int col,
                                         float *to)
 {
@@ -4049,10 +4056,10 @@ static void fold__product_any(const fold__tiles *tiles, const fold__product *pro
         fold__product_wide(tiles, product, scratch);
 }
 
-/* Computes a weight gradient in blocks of dW, which stay in L1 during a pass over some rows. A pass has as
-   many rows as L2 can hold of the narrower operand. Per pass, that operand is read once for each strip of
-   blocks, the wider one and dW only once. A few rows are applied to all of dW at once. If rows of dW share
-   cache sets, dW is processed row by row, so loads from a row do not wait for stores to the row before. */
+/* Computes a weight gradient in blocks of dW, which stay in L1 during a pass over some rows. A pass reads the
+   narrower operand several times, so it has only as many rows as fit in L2. A few rows are applied to all of
+   dW at once or, if rows of dW share cache sets, to one row of dW at a time: otherwise loads from a row would
+   wait for stores to the row before. */
 static void fold__weight_grad_direct(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int columns, float *dw, size_t ldw, float *held,
                                      int separate)
@@ -4100,8 +4107,8 @@ static void fold__weight_grad_narrow(const fold__tiles *tiles, int rows, const f
     }
 }
 
-/* Computes a weight gradient as a product of packed operands. Sums stay in registers for many rows. Each
-   block of rows is a segment: X is transposed, dY packed. Half a block of X and a panel fit in L1. */
+/* Computes a weight gradient as the product of the transposed X and the packed dY: its sums stay in registers
+   for many rows. Each block of rows is a segment. Half a block of X and a panel fit in L1. */
 static void fold__weight_grad_packed(const fold__tiles *tiles, int rows, const fold_rows *input, int inner,
                                      const fold_rows *dy, int columns, float *dw, size_t ldw, float *scratch)
 {
@@ -4138,7 +4145,7 @@ static int fold__columns_turned(const fold__tiles *tiles, int rows, int inner, i
     const int rest = columns % tiles->vector;
     if (inner < FOLD__LANES || tiles->many <= tiles->few)
         return 0;
-    if (columns < FOLD__LANES) /* eight columns fill a short vector: a transpose only pays with many rows */
+    if (columns < FOLD__LANES) /* eight columns fill a short vector: a transpose needs many rows to pay off */
         return columns == 8 && rows <= FOLD__ROW_BLOCK / 2 ? 0 : columns;
     return 2 * rest < tiles->vector && rows >= FOLD__TRANSPOSE_ROWS * rest ? rest : 0;
 }
@@ -4400,7 +4407,7 @@ static void fold__attention_scores(const fold__attention_head *at, const fold_ro
     }
 }
 
-/* to[r] = factor[r] times the sum of weights[r][j] from[j] over the keys j that row r attends to. */
+/* to[r] = factor[r] * the sum of weights[r][j] * from[j] over the keys j that row r attends to. */
 static void fold__attention_sums(const fold__attention_head *at, const float *weights, const fold_rows *from,
                                  ptrdiff_t col, int width, const fold_rows *to, const float *factor)
 {
@@ -4418,7 +4425,7 @@ static void fold__attention_sums(const fold__attention_head *at, const float *we
     fold__strided_run(at->attender, &product, at->block.rows, width);
 }
 
-/* to[j] = the sum of weights[i][j] from[i] over the queries i that attend to key j, continued from block to
+/* to[j] = the sum of weights[i][j] * from[i] over the queries i that attend to key j, continued from block to
    block. In a causal block, each row attends to one key more than the row before it. */
 static void fold__attention_scatter(const fold__attention_head *at, const float *weights,
                                     const fold_rows *from, ptrdiff_t col, int width, const fold_rows *to)
@@ -4518,7 +4525,7 @@ static void fold__attention_forward(const fold__attender *attender, const fold__
     }
 }
 
-/* Computes gradients. Weights are recomputed from `norms`; the means of slopes do not need the output. */
+/* Computes gradients. Recomputes weights from `norms`, and means of slopes without the output. */
 static void fold__attention_backward(const fold__attender *attender, const fold__attention_call *call,
                                      int head, float *scratch)
 {
@@ -4624,7 +4631,7 @@ static void fold__edge_attention_forward(const fold__attender *attender, const f
     }
 }
 
-/* Computes gradients. Holds all scores and slopes, as gradients of keys and values need them at the end. */
+/* Computes gradients. Keeps all scores and slopes for the gradients of keys and values, which come last. */
 static void fold__edge_attention_backward(const fold__attender *attender, const fold__attention_call *call,
                                           int head, int heads, float *scratch)
 {
@@ -4782,7 +4789,7 @@ FOLD__INLINE float fold__int8_factor(uint32_t largest, float *scale)
     return largest >= 0x7f800000u || most < 0x1p-119f ? 0.0f : 127.0f / most;
 }
 
-/* A block of rows in one segment (one input) of a product. Scratch holds the rounded rows, and a start value
+/* A block of rows in one segment (one input) of a product. Scratch holds the rounded rows, with a start value
    and a scale for each. */
 typedef struct fold__int8_block {
     const fold__int8_kernels *kernels;
@@ -5331,9 +5338,9 @@ static const fold__kernels *fold__kernels_for(const char *name)
     return NULL;
 }
 
-/* All computation happens between these two calls, where rounding is to nearest, nothing traps, and denormals
-   are kept or, for models that ask for it, flushed. Draws, files and initial values keep denormals for every
-   model. The second call restores the program's settings and exception flags, so that no trap fires late. */
+/* All computation happens between these two calls: rounding is to nearest, nothing traps, and denormals are
+   kept, or flushed if the model asks for it. Draws, files and initial values always keep denormals. The
+   second call restores the program's settings and exception flags, so that no trap fires late. */
 #if (defined(__SSE__) || defined(_M_X64)) && !defined(__TINYC__)
 #define FOLD__MXCSR 1
 typedef uint64_t fold__fp;
@@ -5609,7 +5616,7 @@ FOLD__NOINLINE static fold__f4 fold__f4_fma_exact(fold__f4 a, fold__f4 b, fold__
     return sums;
 }
 
-/* fold__fmaf in four lanes: all take the slow path if any sum is halfway, or is denormal but not 0. */
+/* fold__fmaf in four lanes. All take the slow path if any sum is halfway or a nonzero denormal. */
 FOLD__INLINE fold__f4 fold__f4_fma_doubles(fold__f4 a, fold__f4 b, fold__f4 c)
 {
     const __m128 av = (__m128)a, bv = (__m128)b, cv = (__m128)c;
@@ -5949,8 +5956,8 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh_low)(FOLD__V x)
     return FOLD__VMAX(low, x);
 }
 
-/* exp(-|z|) = 2^(n + r). The exponent is x p with p = a + b x^2, and can be -150. So p, a and b have two
-   parts each, and r has the accuracy of a float. The first part of a is so short that p - a is exact. */
+/* exp(-|z|) = 2^(n + r). The exponent x p, with p = a + b x^2, can be -150, so p, a and b have two parts each
+   to make r as accurate as a float. The first part of a is so short that p - a is exact. */
 FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(gelu_tanh_exp)(FOLD__V x)
 {
     const FOLD__V a = FOLD__VSET(0x1.26afp+1f), a_rest = FOLD__VSET(-0x1.ef218cp-18f);
@@ -6073,7 +6080,7 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(elu_slope)(FOLD__V x, FOLD__V alpha)
 }
 
 /* sin(x + quarters pi / 2) for |x| <= 2^18, NaN beyond. x is reduced to n pi/2 + r, with pi/2 in three parts;
-   the first one leaves x - n pi/2 exact. |r| can be 0.81, above pi/4: n is a rounded product. */
+   the first one leaves x - n pi/2 exact. |r| can exceed pi/4 (up to 0.81), since n is a rounded product. */
 FOLD__TARGET FOLD__NOINLINE static FOLD__V FOLD__ISA(sine)(FOLD__V x, uint32_t quarters)
 {
     const FOLD__V magic = FOLD__VSET(12582912.0f), zero = FOLD__VZERO(); /* as for exp */
@@ -6180,8 +6187,8 @@ FOLD__TARGET FOLD__INLINE FOLD__V FOLD__ISA(pow_slope)(FOLD__V x, FOLD__V p)
     in_c = fold__next(&c_rows, in_c, row);
 
 #if FOLD__SIMD_PASS == 1
-/* One loop serves all maps: with short vectors, choosing the map again for every vector costs little. The
-   last floats of a row are padded in a buffer and use the same loop. */
+/* All maps share one loop, since with short vectors choosing the map for every vector costs little. The last
+   floats of a row are padded in a buffer. */
 #define FOLD__MAP_CASE(name, expression) \
     case FOLD__MAP_##name: result = expression; break;
 static void FOLD__ISA(map)(int map, float *out, const float *in_a, const float *in_b, const float *in_c,
@@ -6449,7 +6456,7 @@ FOLD__TARGET static float FOLD__ISA(max)(const float *from, size_t count)
     }
     for (; count >= FOLD__LANES; count -= FOLD__LANES, from += FOLD__LANES)
         lanes = FOLD__ISA(lanes_max)(FOLD__ISA(lanes_load)(from), lanes);
-    if (count) /* the last FOLD__LANES values, some of them for the second time */
+    if (count) /* the last FOLD__LANES values, some of which are read again */
         lanes = FOLD__ISA(lanes_max)(FOLD__ISA(lanes_load)(from + count - FOLD__LANES), lanes);
     return FOLD__ISA(lanes_largest)(lanes);
 }
@@ -6539,9 +6546,9 @@ FOLD__RULES(FOLD__RULE_DEFINE)
 
 /* ---- tiles: ROWS rows by VECTORS vectors of a wide product ---- */
 
-/* A tile's accumulators are separate variables, named by macros: a compiler might not keep an array in
-   registers. FOLD__ROWS_n expands F(row, with) for every row, FOLD__COLS_n expands F(with, column) for every
-   column, which is a vector of a row or, in narrow tiles, a column of the weight. */
+/* A tile's accumulators are separate variables, named by macros, because a compiler might not keep an array
+   in registers. FOLD__ROWS_n expands F(row, with) for every row, FOLD__COLS_n F(with, column) for every
+   column. A column is a vector of a row or, in narrow tiles, a column of the weight. */
 #define FOLD__ROWS_1(F, with) F(0, with)
 #define FOLD__ROWS_2(F, with) FOLD__ROWS_1(F, with) F(1, with)
 #define FOLD__ROWS_3(F, with) FOLD__ROWS_2(F, with) F(2, with)
@@ -6665,7 +6672,7 @@ FOLD__RULES(FOLD__RULE_DEFINE)
                   FOLD__TO_ROW)
 #define FOLD__AT(ROWS, VECTORS) FOLD__ISA(tile_##ROWS##_by_##VECTORS)
 
-/* The tallest tiles that end with half a vector: with 150 columns, they save a twentieth of the products. */
+/* The tallest tiles that end with half a vector. With 150 columns, they save a twentieth of the products. */
 #if FOLD__SIMD_PASS == 512
 #define FOLD__SHORT_FROM_ROW(row, VECTORS) \
     FOLD__FROM_ROW(row, VECTORS)           \
@@ -7035,7 +7042,7 @@ FOLD__SOFTMAX_STEP(exps, FOLD__SOFTMAX_EXPS)
 FOLD__SOFTMAX_STEP(weights, FOLD__SOFTMAX_WEIGHTS)
 FOLD__SOFTMAX_STEP(slopes, FOLD__SOFTMAX_SLOPES)
 
-/* Processes rows side by side, so that at least four vectors are in flight (eight are not faster). */
+/* Processes rows side by side, to keep at least four vectors in flight. */
 #define FOLD__SOFTMAX_ROW(row, start)                                                                  \
     float *scores##row = with->scores + (size_t)(line + row) * with->stride,                           \
           *slopes##row = with->slopes + (size_t)(line + row) * with->stride;                           \
@@ -7136,7 +7143,7 @@ FOLD__TARGET static void FOLD__ISA(softmax_fill)(const fold__softmax_tile *with,
     }
 }
 
-#if FOLD__SIMD_PASS != 512 /* AVX-512 uses AVX2's version: its loads match the stores of the sums before */
+#if FOLD__SIMD_PASS != 512 /* AVX-512 uses AVX2's version, whose loads match the preceding stores */
 FOLD__TARGET static void FOLD__ISA(softmax_invert)(float *values, int count)
 {
     for (int at = 0; at < count; at += FOLD__W)
@@ -8179,7 +8186,7 @@ typedef struct fold__engine {
     const float *packs, *values; /* the model's */
     const struct fold__int8_kernels *const *formats; /* the model's formats, by fold__param_data.format */
     const uint8_t *bytes;     /* the model's int8 and bf16 weights */
-    int size, alike;          /* floats per row of the first output; whether all inputs have that size */
+    int size, alike;          /* size: floats per row of the first output; alike: all inputs have this size */
     int first_segment, end_segment; /* linear ops: the segments to run */
     const int *index;         /* ops over whole lists: the op's indices */
     int sparse_grad;          /* list_take: the contribution has only the rows that are taken */
@@ -8201,9 +8208,9 @@ static const fold__engine *fold__engine_of(const fold_op_call *call)
 typedef struct fold__param_data {
     char *name;
     fold_shape shape;
-    uint32_t touched_at; /* lookup tables: where the table's dim[0] elements of the touched lists start */
+    uint32_t touched_at; /* lookup tables: where the table's list of touched rows starts */
     size_t at, size;     /* offset and size in values and gradients, in floats; FOLD__NO_PACK: no values */
-    const void *image_data;   /* values in an image, if read in place; NULL: in an array of the model */
+    const void *image_data;   /* values that are read in place; NULL: the values are the model's own */
     size_t pack, pack_t; /* offsets in the packs, in floats; FOLD__NO_PACK: no pack */
     size_t bytes, bytes_t; /* offsets of the int8 or bf16 weight and its transpose; FOLD__NO_PACK: floats. For
                               bytes in an image: the distance from the bytes to the scales */
@@ -8605,7 +8612,7 @@ static void fold__elementwise_backward(const fold_op_call *call, const fold__ele
     }
 }
 
-/* for each op: name, map, and per input the gradient's map and operands */
+/* for each op: its name and map and, for each input, the gradient's map and that map's operands */
 #define FOLD__ELEMENTWISE(X)                             \
     X(add, add, copy, "g", copy, "g")                    \
     X(sub, sub, copy, "g", neg, "g")                     \
@@ -8741,7 +8748,7 @@ static const char *fold__infer_equal(const fold_shape *in, int count, const int3
     return NULL;
 }
 
-/* Applies a mask that depends only on the key and the element. Like 0 times x, x - x keeps a NaN. */
+/* Applies a mask that depends only on the key and the element. Drops x by x - x, which keeps a NaN. */
 static void fold__dropout_rows(const fold_op_call *call, const fold_rows *output, const fold_rows *input)
 {
     const int count = fold__out_size(call);
@@ -8790,7 +8797,7 @@ static const char *fold__infer_linear(const fold_shape *in, int count, const int
     return NULL;
 }
 
-/* Whether the kernels read a weight's bytes in the image, as kernels that use the layout of files do. */
+/* Whether a weight's bytes are read directly from the image, as kernels with the layout of files can. */
 static int fold__has_stored_bytes(const fold__int8_kernels *kernels, const fold__param_data *param)
 {
     return param->stored && kernels->as_saved;
@@ -9051,7 +9058,7 @@ static size_t fold__segment_at(const int32_t *attr, const fold_shape *in_shape, 
     return attr[FOLD__LINEAR_T] ? row : row * ldw;
 }
 
-/* Whether weight_grad accepts `separate`: portable kernels and a BLAS do not. */
+/* Portable kernels and a BLAS cannot run weight_grad with `separate`. */
 static int fold__adds_separately(const fold__kernels *kernels) { return kernels->set && kernels->vector > 1; }
 
 /* Adds x^T dy for some columns to acc, the gradient of one segment's rows of W. dy begins at the first
@@ -9076,7 +9083,7 @@ typedef struct fold__matrix {
     int rows, columns;
 } fold__matrix;
 
-/* With fewer rows than this, a product of two values reads the right one in place: packing does not pay. */
+/* Below this many rows, a product of two values reads its right operand in place: packing would cost more. */
 enum { FOLD__FEW_ROWS = 4 };
 
 /* to = left right, or left right^T, summed in the same order as a linear op without bias. */
@@ -9294,12 +9301,12 @@ static const char *fold__infer_axis(const fold_shape *in, int count, const int32
     return NULL;
 }
 
-/* What an op over an axis handles at once: lines of one outer index or, for losses, all values. out and dout
-   have one line, or as many as in. Backward gets din, the gradient of `input`, and, if used, in and out. */
+/* What an op over an axis handles at once: the lines of one outer index or, for losses, all values. out and
+   dout have one line, or as many as in. Backward computes din, the gradient of `input`. */
 typedef struct fold__lines {
     const fold__kernels *kernels;
     fold__axis axis;
-    size_t inner, size; /* number of lines, also the stride within a line; values of all lines together */
+    size_t inner, size; /* inner: number of lines, and the stride within a line; size: values in all lines */
     const fold_op_call *call;
     int row, input;
     float *in, *out, *dout, *din, *scratch;
@@ -9794,8 +9801,8 @@ static void fold__max_n_backward(const fold_op_call *call)
     }
 }
 
-/* Softmax weights (shares) of one row's elements: exp(score - largest) / sum, summed in list order, per head.
-   The shares of up to `room` elements are held at a time; most rows have no more elements. */
+/* The softmax weights (shares) of one row's elements: exp(score - largest) / sum. Each head has its own sum,
+   in list order. The shares of `room` elements are held at a time, which is enough for most rows. */
 typedef struct fold__softmax_mean {
     const fold_op_call *call;
     const fold__kernels *kernels;
@@ -10444,7 +10451,7 @@ static fold__padded fold__pad(const fold__filter *filter, const float *in, float
 {
     const size_t line = (size_t)filter->width * (size_t)filter->channels;
     const size_t left = (size_t)filter->left * (size_t)filter->channels;
-    const int in_place = !filter->left && !fold__runs_of(filter).copied; /* copying patches reads past x */
+    const int in_place = !filter->left && !fold__runs_of(filter).copied; /* copying patches reads beyond x */
     const fold__padded padded = { in_place ? in : scratch, line + 2 * left };
     if (in_place)
         return padded;
@@ -10853,7 +10860,7 @@ static void fold__list_take_forward(const fold_op_call *call)
         ->take_rows(engine->index, call->rows, &call->in[0], &call->out[0], (size_t)fold__out_size(call));
 }
 
-/* With `sparse_grad`, a row's sum is stored at the row's first use; those positions follow the index. */
+/* With `sparse_grad`, a row's sum is stored where the row is first used. These positions follow the index. */
 static void fold__list_take_backward(const fold_op_call *call)
 {
     const fold__engine *engine = fold__engine_of(call);
@@ -11023,7 +11030,7 @@ typedef struct fold__appended {
     fold_cache *cache;
     int first, end;
     uint32_t node;
-    uint32_t waiting; /* offset in `data` of the previous step if that has not run either, else NONE */
+    uint32_t waiting; /* offset in `data` of the previous step if that step has not run either, else NONE */
 } fold__appended;
 
 static int fold__cache_value_width(const fold_cache *cache)
@@ -11640,7 +11647,7 @@ struct fold_model {
     const fold__int8_kernels *formats[FOLD__WEIGHT_FORMATS];
     uint64_t seed;
     uint32_t salt;            /* stored in the model's handles, so that other models reject them */
-    uint32_t version, layout; /* counters: writes to values; parameters added, quantised, frozen, thawed */
+    uint32_t version, layout; /* they count writes to values; parameters added, quantised, frozen or thawed */
     uint32_t quantized;       /* number of successful calls to fold_model_quantize */
     uint32_t n_params, n_cells, n_ops;
     uint32_t touched_rows;     /* number of rows of all lookup tables; 0 for inference */
@@ -12965,7 +12972,7 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
     NODE(SIG, uint32_t, sig)                  /* the signature of a call */                                 \
     NODE(KIND, uint8_t, kind)                 /* kind of node, and flags */                                 \
     NODE(FIRST_EDGE, uint32_t, first_edge)    /* first edge; its edges end where the next node's begin */   \
-    NODE(SOURCE, uint32_t, source)            /* the node itself or, for a view, the node it shows */       \
+    NODE(SOURCE, uint32_t, source)            /* itself or, for a view, the node that it shows part of */   \
     NODE(OFFSET, uint32_t, offset)            /* where a view starts in its source's value, in floats */    \
     NODE(SHAPE, uint32_t, shape)              /* index into `shapes`; for a list, the shape of one row */   \
     NODE(LENGTH, uint32_t, length)            /* number of rows of a list, or of list elements of a call */ \
@@ -12978,8 +12985,8 @@ static void fold__begin_states(fold_model *m, int rule, uint64_t steps)
     KEEP(DATA, float, data)                   /* copied inputs, kept values and gradients */                \
     KEEP(PARAM_NODES, uint32_t, param_nodes)  /* for each parameter: see fold__param_node */                \
     KEEP(DEDUPE_TABLE, uint32_t, dedupe_table) /* hash table of nodes, for finding identical calls */       \
-    KEEP(READERS, uint32_t, readers)          /* dedupe: a node's first reader that reads no newer node */  \
-    KEEP(MERGED, fold__merged_range, found)   /* ranges of nodes that samples share, due to merging */      \
+    KEEP(READERS, uint32_t, readers)          /* dedupe: first call whose newest operand is this node */    \
+    KEEP(MERGED, fold__merged_range, found)   /* ranges of nodes that samples share after merging */        \
     KEEP(KEPT_GRADS, fold__kept_grad, kept_grads) /* requested with fold_keep_grad */                       \
     KEEP(INDEX_REFS, fold__index_ref, index_refs) /* set by fold_index_ref, fold_edges_ref */               \
     KEEP(OUTPUT_REFS, fold__output_ref, output_refs) /* set by fold_output_ref */                           \
@@ -13176,8 +13183,8 @@ typedef struct fold__kept_grad {
     uint32_t node, data_at, filled;
 } fold__kept_grad;
 /* A node that reads its indices from the caller's memory: one per row, all below `end`. Attention along edges
-   reads *count edges (at most `most`) instead: edge e goes from index[e] to to[e]. `edges` is then
-   fold__visit_edges, which checks and copies edges (by pointer, so that other programs do not link it). */
+   reads *count edges (at most `most`) instead: edge e goes from index[e] to to[e]. `edges` then points to
+   fold__visit_edges, which checks and copies them; without it, programs need not link that function. */
 typedef struct fold__index_ref {
     const int *index;
     uint32_t node;
@@ -13230,9 +13237,9 @@ enum {
     FOLD__RECENT = 64,
     FOLD__SHAPE_BUCKETS = 64,
     FOLD__KEPT_SHAPES = 8 * sizeof(void *), /* shapes that a context in a block keeps at a reset */
-    FOLD__GROUP_ROWS = 12, /* with fewer rows per batch, weights are read too often */
+    FOLD__GROUP_ROWS = 12, /* fewer rows per batch would read weights too often */
     FOLD__PART_ROWS = 4,   /* GROUP_ROWS for scalar kernels, which read weights for every row anyway */
-    FOLD__TRAIN_ROWS = 20, /* in training, more rows are not worth their memory */
+    FOLD__TRAIN_ROWS = 20, /* in training, more rows per batch are not worth their memory */
     FOLD__MAX_ROWS = 64,
     FOLD__MAX_BUDGETS = 3 /* a group may use up to this many byte budgets to have enough rows */
 };
@@ -13277,8 +13284,8 @@ struct fold_ctx {
 #define FOLD__ARRAY_MEMBER(name, type, pointer) type *pointer;
     FOLD__ARRAYS(FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER, FOLD__ARRAY_MEMBER,
                  FOLD__NO_ARRAY, FOLD__NO_ARRAY)
-    uint32_t *element_tag; /* `data_at` of a marker of list elements: identifies the marker in its body */
-    uint32_t *header_call; /* `data_at` of the header of an eager call that merges: the call's first output */
+    uint32_t *element_tag; /* same as data_at; for a marker of list elements: identifies it in its body */
+    uint32_t *header_call; /* same as data_at; for the header of an eager call that merges: first output */
     uint32_t first_keep; /* all kept nodes before this one have their values */
     uint32_t pending_step; /* offset in `data` of the last cache step that has not run, or FOLD__NONE */
     uint32_t quantized;  /* the model's `quantized` at the last reset */
@@ -13321,7 +13328,7 @@ struct fold_ctx {
     uint32_t pool_used[FOLD__POOLS];
     uint32_t sig_tables; /* number of times that signatures were forgotten */
     uint64_t forgot_at;  /* `resets` when idle signatures were last forgotten */
-    int sig_pins;        /* users of signatures besides the recording; above 0: none may be forgotten */
+    int sig_pins;        /* users of signatures besides the recording; unless 0, none may be forgotten */
     size_t block_peak;   /* the largest block size that an earlier recording would have needed */
     uint32_t recent[FOLD__RECENT]; /* see fold__recent_sig; 0: none */
     uint32_t shape_bucket[FOLD__SHAPE_BUCKETS]; /* 1 + the newest shape with this hash; 0: none */
@@ -13478,9 +13485,9 @@ static void fold__note_room(fold_ctx *f)
     f->edge_cap = sources < offsets ? sources : offsets;
 }
 
-/* Returns the size that a block needs, at any address, to hold the context and all memory requested since the
-   reset. Recording does not count shapes, so the size includes room for all known shapes, and for shapes that
-   a context in a block keeps from earlier recordings. */
+/* Returns a block size that suffices, at any address, for the context and all memory requested since the
+   reset. It includes room for all known shapes, because recording does not count shapes, and for those that a
+   context in a block keeps from earlier recordings. */
 static size_t fold__block_bytes(const fold_ctx *f)
 {
     const size_t shapes =
@@ -13639,9 +13646,9 @@ typedef struct fold__group_sig {
     uint32_t by_sig; /* in element i: the ith group_sig in order of signature, then of group */
     uint32_t first_record;            /* where its calls begin in calls_by_sig */
     uint32_t first_buffer, n_buffers;
-    uint32_t max_rows, max_elems; /* size of its largest batch; while batches are made: of all so far */
+    uint32_t max_rows, max_elems; /* size of its largest batch; while batches are made: size of all so far */
     uint32_t rows, elem_rows; /* rows of slabs, for calls and for elements; fewer if rows are reused */
-    uint32_t block, first_block; /* rows of a block (reused together), roughly; index of its first block */
+    uint32_t block, first_block; /* about how many rows are reused together; index of its first block */
     uint32_t chain; /* length of its longest chain; in mixed components, known only after fold__count_bound */
     uint32_t component;
     uint32_t first_predecessor, end_predecessor; /* range in `predecessors` */
@@ -13757,14 +13764,14 @@ typedef struct fold__use {
     size_t lines, block;       /* number of lines (matrix rows) per row of a batch, and per block */
     size_t sum_at, block_at;   /* offsets in `sums` of its sum, and of each block from the second on */
     size_t done, next;         /* number of lines summed before and after the current groups run */
-    size_t total;              /* offset in `sums` of its parameter's total; NO_TOTAL: the gradient itself */
+    size_t total;              /* offset in `sums` of its parameter's total; NO_TOTAL: in the gradient */
     uint64_t rows, work;       /* number of rows in the groups being summed, and their cost */
 } fold__use;
 
 /* What determines where the rows of a batch begin in an operand. FIXED operands always begin at row 0:
-   parameters, values of one tile, or no operand (base NULL). Other operands advance with the signature's
-   calls or list elements (all, or only those since its prologue began), or with the rows of the batch.
-   EXTERNAL operands are outside the signature's buffers. */
+   parameters, values of one tile, or no operand (base NULL). Others advance with the rows of the batch, or
+   with the signature's calls or list elements: all, or only those since its prologue began. EXTERNAL operands
+   are outside the signature's buffers. */
 enum {
     FOLD__BIND_FIXED,
     FOLD__BIND_CALL,
@@ -13837,7 +13844,7 @@ typedef struct fold__worker {
     float *scratch;
     char *free;                   /* the unused part of scratch for pointers */
     fold__command_list *commands; /* records its kernel calls, unless NULL */
-    /* rows of inputs, of contributions to them, and of gradients that come from outside */
+    /* rows of inputs, of contributions to the inputs' gradients, and of gradients received from outside */
     fold_rows in[FOLD_MAX_IN], dest[FOLD__BACK_IN], outer[FOLD__BACK_OUT];
     /* arguments of the op being run */
     fold__prepared prepared;
@@ -13880,7 +13887,7 @@ typedef struct fold__plan_key {
     SAME(uint32_t, gathered_at, call_row)  /* before: index of a value's call in a set */                \
     ALL(uint32_t, first_elem_row, nodes)    /* of a call: its list's first row in buffers of elements */ \
     SAME(uint32_t, depth, first_elem_row)   /* before: 1 + the largest depth of what it reads */         \
-    ALL(uint32_t, chain, nodes)        /* of a call: its signature's longest chain that ends with it */  \
+    ALL(uint32_t, chain, nodes)        /* of a call: length of the longest chain that ends with it */    \
     SAME(uint32_t, block_of, chain)    /* then: the block of its rows (fold__find_blocks) */             \
     SAME(uint32_t, boundary_grad_at, chain)   /* then: the offset of a boundary gradient */              \
     ALL(uint32_t, reach, nodes)        /* the last call outside the suffix that reads it */              \
@@ -13894,7 +13901,7 @@ typedef struct fold__plan_key {
     TRAINING(uint32_t, contribution_at, edges)    /* place in the group's rows, in units of 16 floats */ \
     TRAINING(uint32_t, next_contribution, edges)  /* the next edge to the same value */                  \
     TRAINING(uint32_t, contribution_floats, edges) /* floats of its rows, and FOLD__SPARSE_GRAD */
-#define FOLD__SPARSE_GRAD 0x80000000u /* flag: for only a few rows of the list (fold__is_sparse_take) */
+#define FOLD__SPARSE_GRAD 0x80000000u /* flag: has only a few rows of the list (fold__is_sparse_take) */
 /* The arrays of the second table are needed only in planning; the last one, only while the plan runs: */
 #define FOLD__RUN_PLANNING_ARRAYS(ALL, TRAINING, SAME)                                                       \
     ALL(uint32_t, producer, nodes) /* of a value: the group_sig that computes it */                          \
@@ -13937,7 +13944,7 @@ typedef struct fold__run {
     /* what this run does */
     enum fold__run_scope scope;
     enum fold__run_life life;
-    uint32_t root, root_offset; /* of a backward: node that has the root's value, and offset there; else 0 */
+    uint32_t root, root_offset; /* of a backward: where the root's value is, as node and offset; else 0 */
     int backward;    /* there is a root, and it depends on something that has a gradient */
     int grad_leaves; /* inputs or looked-up values get gradients */
     int grad_has_holes; /* contributions leave gaps in some gradient */
@@ -14339,7 +14346,7 @@ typedef struct fold__list {
     const fold__operand *elems; /* in a body: for each component, the operand that represents it */
     const fold__operand *whole; /* a whole list for each component */
     uint32_t elements;          /* number of rows of each component */
-    int of_steps;               /* read the context's steps instead of `first`, because they may move */
+    int of_steps;               /* read the context's `steps`, which may move, instead of `first` */
 } fold__list;
 
 static fold__list fold__list_of(const fold_node *first, const fold_node *second, int step, int count)
@@ -14733,7 +14740,7 @@ static uint32_t fold__request_key(const fold_ctx *f, const fold__request *reques
     return words;
 }
 
-/* Whether a request has signature `sig`. For speed, makes no key: most requests repeat a recent one. */
+/* Whether a request has signature `sig`. Makes no key, for speed: most requests repeat a recent one. */
 static int fold__is_request(const fold_ctx *f, const fold__sig *sig, const fold__request *request)
 {
     const uint32_t *word = fold__key_of(f, sig) + 1;
@@ -14843,7 +14850,7 @@ enum {
 /* Returns the signature that an eager body's tag names; 0 for a traced body, whose tag names a cell. */
 static uint32_t fold__tag_sig(const fold_ctx *f, uint32_t tag) { return f->frame.tracing ? 0 : tag; }
 
-/* Replaces hashes: 1 if the signature, or (eager) an op in the body of its calls, is in use; else 0. */
+/* Replaces a hash by 1 if the signature, or (eager) an op in the body of its calls, is in use, else by 0. */
 static void fold__mark_sigs(fold_ctx *f)
 {
     fold__sig *sigs = f->sigs;
@@ -15117,9 +15124,9 @@ static uint32_t fold__duplicate_hash(const fold_ctx *f, uint32_t id)
     return hash ^ (uint32_t)fold__mix64(fold__node_op_data(f, id));
 }
 
-/* With dedupe: returns the earlier node that is the same call with the same operands and data, or 0. Most
-   calls are the first to read their newest operand, so no earlier call can be identical; they are only noted
-   in `readers`. All other calls, and leaves, go into the hash table, which costs more. */
+/* With dedupe: returns the earlier node that is the same call, with the same operands and data, or 0. Most
+   calls are the first to read their newest operand, so they repeat no earlier call and are only noted in
+   `readers`. The others, and leaves, go into the hash table, which is slower. */
 static uint32_t fold__find_duplicate(fold_ctx *f, uint32_t id)
 {
     const uint32_t mask = f->dedupe_size - 1;
@@ -15200,7 +15207,7 @@ FOLD__INLINE int fold__dedupe_ready(fold_ctx *f)
                              fold__fill_dedupe_table));
 }
 
-/* Notes that samples may now share nodes [first, last], which matters when groups are formed. */
+/* Notes that samples may now share nodes [first, last]. Forming groups takes this into account. */
 static int fold__note_merged(fold_ctx *f, uint32_t first, uint32_t last)
 {
     if (!fold__need(f, FOLD__ARRAY_MERGED, (size_t)f->n_merged + 1, sizeof(fold__merged_range)))
@@ -15226,7 +15233,7 @@ static fold_node fold__found_duplicate(fold_ctx *f, uint32_t id, uint32_t duplic
     return fold__note_merged(f, duplicate, duplicate) ? fold__handle(f, duplicate) : fold__null;
 }
 
-/* Returns the address of two ids: of a parameter's node, then of its per-sample copy (0: not recorded). */
+/* Returns where two ids are stored: of a parameter's node and of its per-sample copy (0: not recorded). */
 static uint32_t *fold__param_node(const fold_ctx *f, uint32_t param)
 {
     return f->param_nodes + 2 * (size_t)param;
@@ -15738,7 +15745,7 @@ FOLD_API int fold_node_is_null(fold_node node) { return !node.id; }
    Nothing here knows how ops run.
    Uses recorder core, signatures, ops, model. */
 
-/* Returns the offset, in floats, of values in this recording's own data; FOLD__ELSEWHERE for all others. */
+/* Returns where values are in this recording's own data, in floats. FOLD__ELSEWHERE: not in its data. */
 #define FOLD__ELSEWHERE SIZE_MAX
 static size_t fold__own_offset(const fold_ctx *f, const float *values)
 {
@@ -16012,8 +16019,8 @@ FOLD_API fold_node fold_shared(fold_ctx *f, fold_node x)
 /* -- products -------------------------------------------------------------------------------- */
 
 /* Records a linear op. If `whole` is not 0, the operands are the parts of that concatenation. In the body of
-   a cell with a list, a first op, run once per call, takes the leading operands that do not depend on the
-   list element; a second op, run once per element, adds the other products to the first op's result. */
+   a cell with a list, the op is split in two. The first op runs once per call, on the leading operands that
+   do not depend on the list element. The second runs once per element, and adds the other products. */
 static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count, const int32_t attr[4],
                                  const uint32_t param[2], uint32_t whole)
 {
@@ -16044,13 +16051,13 @@ static fold_node fold__linear_op(fold_ctx *f, fold__operand *operand, int count,
 
 static int fold__is_concat(const fold_ctx *f, uint32_t id)
 {
-    const int marks = fold__kind_of(f, id) == FOLD__NODE_MARKER; /* it has the signature of its ops */
+    const int marks = fold__kind_of(f, id) == FOLD__NODE_MARKER; /* a marker has the signature of its ops */
     return f->sig[id] && (marks || fold__is_op(f, id)) && fold__node_sig(f, id)->op == FOLD__OP_concat;
 }
 
-/* Replaces a concatenated vector with its parts, so that a product reads them without a copy. If nodes and
-   lists were concatenated into a list, the parts are views of that list: fold__read_whole may later have to
-   redirect the product to the list, and could not do so if a part were a node. */
+/* Replaces a concatenated vector with its parts, so that a product reads them without a copy. The parts of a
+   concatenated list are views of that list, even if they were nodes: fold__read_whole may later have to
+   redirect the product to the list. */
 static int fold__expand_concat(const fold_ctx *f, fold__operand *operand, int count)
 {
     const fold__operand whole = operand[0];
@@ -16124,7 +16131,7 @@ static int fold__own_operand(fold_ctx *f, fold__operand *operand)
 }
 
 /* Which rows of W the inputs are multiplied by: all, the first ones, or the last ones. With LAST, the last
-   element of `in` is not an input, but the value to which the product is added. */
+   element of `in` is not an input, but the value that the product is added to. */
 enum { FOLD__ROWS_ALL, FOLD__ROWS_FIRST, FOLD__ROWS_LAST };
 static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_param weight, fold_param bias,
                               int transposed, int part)
@@ -16144,7 +16151,7 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_
         return fold__null;
     const uint32_t read = operands[0].source;
     if (!starts)
-        count = fold__expand_concat(f, operands, count); /* with a value to add to, parts have no room */
+        count = fold__expand_concat(f, operands, count); /* a value to add to leaves no room for parts */
     const uint32_t whole = operands[0].source != read && !f->frame.cell ? read : 0;
     if (!(matrix->uses & (transposed ? FOLD_FOR_LINEAR_T : FOLD_FOR_LINEAR)))
         return fold__fail_node(f, FOLD_BAD_ARGUMENT,
@@ -16286,7 +16293,7 @@ static int fold__filter_fits(fold_ctx *f, const char *who, const fold_shape *sha
     return 1;
 }
 
-/* Whether an operand is a 1-D signal given as a list, one row per position. All lengths batch together. */
+/* Whether an operand is a 1-D signal given as a list of positions. Signals of all lengths share batches. */
 static int fold__is_line(const fold_ctx *f, const fold__operand *operand, int rank)
 {
     return rank == 1 && fold__is_list_operand(f, operand) && f->shapes[operand->shape].shape.rank == 1 &&
@@ -16598,8 +16605,8 @@ static fold_node fold__indexed(fold_ctx *f, const fold__op_impl *impl, fold_node
     return fold__op(f, impl, &node, 1, NULL, (uint64_t)at);
 }
 
-/* Returns p log p for each choice. A choice ruled out by a logit of -infinity contributes 0 to the entropy,
-   because the logarithm is clamped, as in torch.distributions.Categorical. */
+/* Returns p log p for each choice. The logarithm is clamped, so that a choice with a logit of -infinity adds
+   0 to the entropy, as in torch.distributions.Categorical. */
 static fold_node fold__p_log_p(fold_ctx *f, fold_node chance, fold_node logarithm)
 {
     return fold_mul(f, chance, fold_at_least(f, logarithm, -FLT_MAX));
@@ -16695,7 +16702,7 @@ FOLD_API fold_node fold_slice(fold_ctx *f, fold_node x, int axis, int start, int
     return fold__record_view(f, &operand, offset, &out, 0);
 }
 
-/* Views x as equal parts along axis 0 or, if `rows` is set, as its rows. On failure all parts are null. */
+/* Splits x into equal parts along axis 0 or, if `rows` is set, into rows. On failure all parts are null. */
 static void fold__take_parts(fold_ctx *f, const char *who, fold_node x, int count, int rows, fold_node *parts)
 {
     fold__operand operand;
@@ -16787,7 +16794,7 @@ static int fold__one_shape(fold_ctx *f, const char *who, uint32_t one, uint32_t 
     return fold__fail_shapes(f, who, problem, both, 2);
 }
 
-/* Checks the nodes of one component. All must have shape *shape; if it is FOLD__NONE, the first sets it. */
+/* Checks that the nodes of a component have shape *shape. If it is FOLD__NONE, the first node sets it. */
 static int fold__check_list(fold_ctx *f, const char *who, const fold_node *nodes, size_t step, size_t count,
                             uint32_t *shape)
 {
@@ -17080,8 +17087,7 @@ FOLD_API fold_node fold_list_unstack(fold_ctx *f, fold_node x)
 
 static int fold__sparse_pays(int taken, uint32_t rows) { return (uint32_t)taken < rows / 4; }
 
-/* Copies indices and writes, after them, the position at which each one first occurs. The hash table that
-   finds these positions needs memory only until the function returns. */
+/* Copies indices, followed by the position at which each index first occurs. The hash table is temporary. */
 static uint32_t fold__alloc_sparse_index(fold_ctx *f, const int *index, int count)
 {
     uint32_t room = 1;
@@ -17158,8 +17164,7 @@ static void fold__invert_index(const int *to, int rows, int count, int *order, i
         order[--start[to[row]]] = row;
 }
 
-/* Stores, in the layout of fold__segments_of, whether rows are sorted by target, the sorted order if they are
-   not, and where the rows of each target begin. Leaves room after these for one choice per target. */
+/* Stores the order of rows by target, as fold__segments_of reads it. Leaves room for a choice per target. */
 static uint32_t fold__alloc_segments(fold_ctx *f, const int *to, int rows, int count)
 {
     const uint32_t data_at = fold__alloc_data(f, (size_t)rows + 2 * (size_t)count + 2);
@@ -17177,8 +17182,8 @@ static size_t fold__adjacency_ints(const fold_ctx *f, size_t pairs, size_t queri
     return queries + 1 + pairs + (fold__in_training(f) ? keys + 1 + 2 * pairs : 0);
 }
 
-/* Writes the fold__adjacency of edges, in the layout of fold__adjacency_of: the keys of each query. For
-   gradients it also writes the transpose: the queries of each key, and where the weight of each pair is. */
+/* Writes the keys of each query, in the layout of fold__adjacency_of. For gradients, also writes the queries
+   of each key, and where the weight of each pair is. */
 static void fold__write_adjacency(fold_ctx *f, uint32_t data_at, const int *from, const int *to, int pairs,
                                   int queries, int keys)
 {
@@ -17233,7 +17238,8 @@ FOLD_API fold_node fold_list_softmax_mean_to(fold_ctx *f, fold_node score, fold_
     return fold__list_to(f, &fold__impl_softmax_mean_n, "list_softmax_mean_to", both, 2, to, edges, rows);
 }
 
-/* count: number of targets, each of which chooses one of its rows; or -1 if the whole list chooses one. */
+/* Checks that each of `count` targets chooses one of its own rows or, if `count` is -1, that the single row
+   chosen is in the list. */
 static int fold__choices_ok(fold_ctx *f, const char *who, const int *label, const int *to, int rows,
                             int count)
 {
@@ -17376,7 +17382,7 @@ FOLD_API fold_node fold_list_attention(fold_ctx *f, fold_node q, fold_node k, fo
                               0);
 }
 
-/* Returns a `v` with which attention returns its weights: row i has a 1 at key i in every head. */
+/* Returns values for which attention returns its weights: row i has a 1 at key i in every head. */
 static fold_node fold__values_for_weights(fold_ctx *f, fold_node k, int heads)
 {
     static const char *const who = "list_attention_weights";
@@ -17467,7 +17473,7 @@ static fold__appended *fold__step_at(const fold_ctx *f, uint32_t data_at)
 }
 
 /* Whether this recording has a step of the cache that has not run yet. cache->internal.recorded alone does
-   not show this, because it may come from a freed context that had the same salt. */
+   not show this: a freed context with the same salt may have set it. */
 static int fold__step_waits(const fold_ctx *f, const fold_cache *cache)
 {
     uint32_t at = cache->internal.recorded == f->salt ? f->pending_step : FOLD__NONE;
@@ -17943,7 +17949,7 @@ static void fold__trace_live(const fold__trace *trace)
     for (int output = 0; output < trace->cell->program.n_out; output++)
         trace->live[tracer->source[trace->out[output]]] = 1;
     for (uint32_t id = tracer->n_nodes; id > 0; id--) {
-        if (fold__kind_of(tracer, id) == FOLD__NODE_PARAM) /* eager contexts read it, live or not */
+        if (fold__kind_of(tracer, id) == FOLD__NODE_PARAM) /* eager contexts read it even if it is not live */
             fold__params(tracer->model)[fold__node_param(tracer, id)].uses |= FOLD__FOR_CELLS;
         if (!trace->live[id])
             continue;
@@ -18017,7 +18023,7 @@ static uint32_t fold__shared_shapes(fold_shape *shapes, int *used, const fold_sh
     return (uint32_t)at;
 }
 
-/* Counts of the live ops of a trace, and of their operands, values and shapes. `traced` counts all ops. */
+/* Counts of a trace's live ops and of what these ops use. `traced` counts all ops. */
 typedef struct fold__live_count {
     size_t ops, refs, values, traced;
     int shapes;
@@ -18092,9 +18098,8 @@ static void fold__compile(const fold__trace *trace, fold__body_op *ops, fold__re
     fold__mark_passes(tracer->model, program, values);
 }
 
-/* Finds the inputs and outputs of a cell whose gradients are first summed within a call: inputs that the body
-   reads more than once or in part, and outputs that it reads. An eager call copies these, so that it sums in
-   the same order as a batched call. */
+/* Finds inputs that the body reads more than once or in part, and outputs that the body reads. An eager call
+   copies these, so that it sums their gradients in the same order as a batched call. */
 static void fold__find_borders(fold__cell_data *cell)
 {
     const fold__program *program = &cell->program;
@@ -18129,7 +18134,7 @@ static int fold__tracing_failed(fold_model *m, const char *name)
 static uint32_t fold__shapes_around(const fold__trace *trace, int *used)
 {
     fold_shape around[FOLD__CELL_SHAPES];
-    const int inputs = trace->cell->program.n_in + trace->cell->program.n_list; /* the first nodes */
+    const int inputs = trace->cell->program.n_in + trace->cell->program.n_list; /* the trace's first nodes */
     const int count = inputs + trace->cell->program.n_out;
     for (int i = 0; i < count; i++) {
         const uint32_t id = i < inputs ? (uint32_t)i + 1 : trace->out[i - inputs];
@@ -18425,7 +18430,7 @@ FOLD__INLINE fold_node fold__record_call(fold_ctx *f, fold_cell cell, fold__oper
     return fold__record(f, request);
 }
 
-/* Records a checked call. It is not inlined, which saves the fast path (fold__record_again) a stack frame. */
+/* Records a checked call. Not inlined, to save the fast path (fold__record_again) a stack frame. */
 static FOLD__NOINLINE fold_node fold__call_checked(fold_ctx *f, fold_cell cell, const fold_node *in, int n_in,
                                                    const fold_node *items, int count)
 {
@@ -18606,7 +18611,7 @@ static int fold__makes_value(uint8_t kind)
 }
 
 /* Makes the run visit nodes from `id` on. A run normally starts at the first node recorded since the last
-   run, and goes further back only if values are missing, so that running a small new part is cheap. */
+   run, so that running a small new part is cheap. It goes further back only if values are missing. */
 static FOLD__NOINLINE void fold__look_from(const fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
@@ -18617,8 +18622,8 @@ static FOLD__NOINLINE void fold__look_from(const fold_ctx *f, uint32_t id)
 }
 
 /* Marks a value as needed and returns its node. Returns node 0, a dummy, if nothing has to run for the value:
-   it is a leaf recorded before the first node that the run visits, or an earlier run stored it. For backward,
-   and after parameters have changed, stored values are computed again. */
+   it is an old leaf, or an earlier run stored it. Stored values are computed again for backward, and after
+   parameters have changed. */
 static FOLD__NOINLINE uint32_t fold__need_value(const fold_ctx *f, uint32_t source, uint8_t marks)
 {
     if ((f->kind[source] & FOLD__IS_STORED) && f->run->scope < FOLD__SCOPE_AGAIN)
@@ -18718,9 +18723,9 @@ static int fold__sig_flows(const fold_ctx *f, const fold__sig *sig)
     return flows;
 }
 
-/* Whether a call belongs to the suffix, given that only the suffix reads it. The suffix combines scalars, of
-   samples or of a long list, into the roots: a sum of losses, for example. It does not force all samples into
-   one group: its backward needs no values, so one sample can run backward before another runs forward. */
+/* Whether a call belongs to the suffix, given that only the suffix reads it. The suffix combines scalars into
+   the roots: a sum of the samples' losses, for example. Its backward needs no values, so one sample can run
+   backward before another runs forward. The suffix therefore does not force all samples into one group. */
 static FOLD__NOINLINE int fold__in_suffix(const fold_ctx *f, uint32_t id)
 {
     const fold__run *run = f->run;
@@ -18737,9 +18742,9 @@ static FOLD__NOINLINE int fold__in_suffix(const fold_ctx *f, uint32_t id)
 }
 
 /* Marks the prefix: calls that several samples share because identical calls were merged, and all that these
-   calls depend on (fold__mark_prefix). The prefix is marked even if it does not run, because sums add its
-   rows last, and that order must not vary. The prefix runs forward before the samples and backward after
-   them, so samples that share it can be in different groups. */
+   calls depend on (fold__mark_prefix). The prefix runs forward before the samples and backward after them, so
+   samples that share it can be in different groups. It is marked even if it does not run, since sums always
+   add its rows last. */
 static void fold__mark_merged(fold_ctx *f)
 {
     const uint32_t first = f->run->plan.first_node;
@@ -18822,8 +18827,8 @@ static FOLD__NOINLINE void fold__mark_passed(const fold_ctx *f, uint32_t id)
             fold__need_value(f, f->edge_source[first + nth], FOLD__ON_GRAD_PATH);
 }
 
-/* The pointers that marking uses, loaded once before its loop. Marking stores bytes, which may alias
-   anything, so the compiler would otherwise reload all pointers after each store. */
+/* The pointers that marking uses. Marks are bytes, which may alias anything: without these copies, the
+   compiler would reload all pointers after each mark. */
 typedef struct fold__marker {
     uint8_t *state;
     uint32_t *reach;
@@ -18891,7 +18896,7 @@ static FOLD__NOINLINE void fold__mark_prefix(fold_ctx *f, uint32_t id)
         f->run->state[f->edge_source[edge]] |= FOLD__PREFIX;
 }
 
-/* Gives a call the marks of all its outputs, and the last reader of any. Returns the marks. */
+/* Gives a call the marks of all its outputs, and the last reader of any output. Returns the marks. */
 FOLD__INLINE uint8_t fold__gather_outputs(const fold__marker *marker, uint32_t id)
 {
     uint8_t marks = marker->state[id];
@@ -18982,8 +18987,8 @@ static void fold__mark_needed(fold_ctx *f, const fold_node *roots, size_t n_root
             fold__persist(f, id);
 }
 
-/* If the body of an eager call trains a parameter or reads an input that gets a gradient, gives gradients to
-   all outputs of the call, as if the call were one node. */
+/* Gives gradients to all outputs of an eager call, as if the call were one node, if its body trains a
+   parameter or reads an input that gets a gradient. */
 static void fold__mark_body_grads(const fold_ctx *f, uint32_t view)
 {
     fold__run *run = f->run;
@@ -19012,8 +19017,8 @@ static int fold__passes_grad(const fold_ctx *f, uint32_t id)
     return grad;
 }
 
-/* Finds which values get a gradient: those that a root's gradient reaches and that depend on a trained
-   parameter or on a node whose gradient is kept. */
+/* Finds which values get a gradient: a root's gradient reaches them, and they depend on a trained parameter
+   or on a node whose gradient is kept. */
 static void fold__mark_grads(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -19051,9 +19056,9 @@ static uint32_t fold__common_divisor(uint32_t one, uint32_t other)
     return one;
 }
 
-/* Notes a contribution to the `length` floats of a value that start at `offset`. Returns the new mode of the
-   value's gradient: GRAD_SUM, for good, if a piece is written twice or there are more than 64 pieces.
-   `piece_floats` is the size of a piece and divides all lengths and offsets; `pieces_written` is a mask. */
+/* Notes a contribution to part of a value, and returns the new mode of the value's gradient. The gradient
+   becomes a sum if a piece is written twice, or if there are more than 64 pieces. `piece_floats` divides all
+   lengths and offsets. */
 static uint8_t fold__note_piece(uint8_t mode, uint32_t *piece_floats, uint64_t *pieces_written,
                                 uint32_t offset, uint32_t length)
 {
@@ -19111,9 +19116,9 @@ FOLD__INLINE uint64_t fold__sending_operands(const fold__sig *sig)
     return sig->differentiable & ~(uint64_t)sig->shared;
 }
 
-/* Notes what a call contributes to the values it reads, and returns a mask of the operands that read a value
-   with a gradient. An edge to a single row makes the list's gradient a sum, since other edges may read the
-   same row. The exception is a list copied for an eager cell: only one element's copy reads each row. */
+/* Notes what a call contributes to the values it reads. Returns a mask of the operands that read a value with
+   a gradient. An edge to a single row makes the list's gradient a sum, since other edges may read the same
+   row. The exception is a list copied for an eager cell: only one element's copy reads each row. */
 FOLD__INLINE uint64_t fold__note_edges(fold_ctx *f, uint32_t id)
 {
     fold__run *run = f->run;
@@ -19134,7 +19139,7 @@ FOLD__INLINE uint64_t fold__note_edges(fold_ctx *f, uint32_t id)
         if (fold__is_list(f, source) && !fold__edge_is_list(f, edge)) {
             const int copied = fold__is_input_copy(f, source) && fold__is_input_copy(f, id);
             mode[source] = copied ? FOLD__GRAD_DISJOINT : FOLD__GRAD_SUM;
-        } else if (!at && length == fold__row_size(f, source)) { /* most edges */
+        } else if (!at && length == fold__row_size(f, source)) { /* the usual case */
             mode[source] = mode[source] == FOLD__GRAD_ZERO ? FOLD__GRAD_WHOLE : FOLD__GRAD_SUM;
         } else {
             mode[source] = fold__note_piece(mode[source], &run->piece_floats[source],
@@ -19194,8 +19199,8 @@ static uint32_t fold__edge_call(const fold_ctx *f, uint32_t edge)
     return id;
 }
 
-/* Returns how many rows a call contributes through an edge. In an eager cell body, an op that processes lists
-   row by row contributes to a parameter once per row, as the ops of a batched body do. */
+/* Returns how many rows a call contributes through an edge. An op that processes lists row by row contributes
+   once per row to a parameter, also in an eager cell body. */
 FOLD__INLINE uint32_t fold__contribution_rows(const fold_ctx *f, uint32_t id, uint32_t edge, int sparse)
 {
     const int of_rows = sparse || (fold__is_of_rows(fold__node_sig(f, id)) &&
@@ -19205,7 +19210,7 @@ FOLD__INLINE uint32_t fold__contribution_rows(const fold_ctx *f, uint32_t id, ui
 
 /* ==== section: program analysis ==============================================================
    Owns: the analysis of a program (fold__find_analysis): which of its values get gradients, how these are
-   assembled, which values must outlive their batch, and how many floats and how much scratch a call needs.
+   assembled, which values must outlive their batch, and how much memory a call needs.
    Uses: reachability, ops. Invariant: an analysis depends only on the program and on which inputs get
    gradients. So it is made once, in time proportional to the size of the program, and later runs reuse it. */
 
@@ -19344,7 +19349,7 @@ static size_t fold__batch_scratch(const fold_ctx *f, const fold__program *progra
 }
 
 /* Counts the floats that must outlive a batch, per call and per list element, and the arrays of row pointers
-   that a batch needs for its inputs, its outputs and one op at a time. */
+   that a batch needs. */
 static void fold__measure_program(fold__run_sig *run_sig, const fold__program *program,
                                   const fold__value_facts *facts)
 {
@@ -19364,7 +19369,7 @@ static void fold__measure_program(fold__run_sig *run_sig, const fold__program *p
 }
 
 /* Whether an op runs tile by tile. Products and list ops do not: they process all rows of a batch at once.
-   Consecutive tiled ops form a span if all run per call or all run per list element: each tile passes through
+   Consecutive tiled ops form a span if all run per call or all run per list element. Each tile passes through
    the whole span before the next tile begins. */
 static int fold__runs_tiled(const fold_ctx *f, const fold__body_op *op)
 {
@@ -19375,8 +19380,7 @@ static int fold__same_ops(const fold_ctx *f, const fold__body_op *one, const fol
     return fold__runs_tiled(f, one) && fold__runs_tiled(f, other) && one->elem == other->elem;
 }
 
-/* Notes which values are outputs, and whether sums of weights' gradients read a value's gradient. Notes which
-   values are made and read within one span: these need memory for only one tile. */
+/* Notes how values are used. A value that is made and read within one span needs memory for only one tile. */
 static void fold__mark_transient(const fold_ctx *f, const fold__program *program, fold__value_facts *facts)
 {
     for (int op_index = 0, span = 0; op_index < program->n_ops; op_index++) {
@@ -19400,7 +19404,7 @@ static void fold__mark_transient(const fold_ctx *f, const fold__program *program
     }
 }
 
-/* Marks values that outputs need even if a call's list is empty, because not only list elements need them. */
+/* Marks values that outputs need even if a call's list is empty. */
 static void fold__mark_needed_if_empty(const fold__program *program, fold__value_facts *facts)
 {
     for (int output = 0; output < program->n_out; output++)
@@ -19463,8 +19467,7 @@ static void fold__settle_fact_pieces(fold__value_facts *facts, uint32_t size)
         facts->mode = fold__settle_pieces(facts->piece_floats, facts->pieces_written, size);
 }
 
-/* Notes for each op with a gradient what its backward reads, which operands get a gradient from it, and which
-   pieces of values and inputs it contributes to. */
+/* Notes for each op with a gradient what its backward pass reads, and what the op contributes to. */
 static void fold__note_contributions(const fold_ctx *f, fold__run_sig *run_sig, const fold__program *program,
                                      fold__value_facts *facts)
 {
@@ -19734,7 +19737,7 @@ static size_t fold__weight_floats(const fold_ctx *f, const fold__program *progra
     return floats;
 }
 
-/* Estimates the number of multiplications for a number of calls and list elements of a signature. */
+/* Estimates how many multiplications the given calls and list elements of a signature take. */
 static double fold__work_of_rows(const fold_ctx *f, uint32_t run_sig, size_t calls, size_t elems)
 {
     const fold__program program = fold__program_in_run(f, run_sig);
@@ -19743,8 +19746,8 @@ static double fold__work_of_rows(const fold_ctx *f, uint32_t run_sig, size_t cal
            (double)elems * (double)(weights + f->run->run_sig[run_sig].found.elem_floats);
 }
 
-/* The least work worth sharing among threads, in multiplications: about 20 microseconds on one thread,
-   several times the cost of waking a thread that worked recently. */
+/* The least work worth sharing among threads, in multiplications. It takes about 20 microseconds on one
+   thread, several times the cost of waking a thread that worked recently. */
 #ifndef FOLD__SHARED_WORK
 #define FOLD__SHARED_WORK (1 << 20)
 #endif
@@ -19815,9 +19818,9 @@ static size_t fold__all_bytes(const fold_ctx *f)
 static size_t fold__shares(size_t bytes, size_t of) { return bytes / of + (bytes % of >= (of + 1) / 2); }
 
 /* Returns the number of groups for samples of `bytes` in total. A group normally fills the byte budget. It
-   may fill up to three budgets to get more rows per batch and, in training, to reach about twice the bytes of
-   the weight gradients, which each group reads and writes. It may be even larger if batches would otherwise
-   have too few rows for their weights. Batches are taken to have a row per unit, or per list element. */
+   may grow to three budgets to get more rows per batch and, in training, to read and write the weight
+   gradients less often. It may be even larger if batches would otherwise have too few rows for their
+   weights. */
 static size_t fold__groups_wanted(const fold_ctx *f, size_t bytes, uint32_t units)
 {
     const fold__run *run = f->run;
@@ -19842,10 +19845,9 @@ static size_t fold__groups_wanted(const fold_ctx *f, size_t bytes, uint32_t unit
     return fold__max_size(fold__min_size(fold__min_size(groups, few), of_batch / least), 1);
 }
 
-/* Cuts the samples' calls into groups of about equal size, and counts the units: single samples, or several
-   whose recordings interleave. If all calls fit the budget, it stops counting at two. Fewer than four groups
-   per thread are rounded up to a multiple of the number of threads, unless all work fits one group and is too
-   little to share. */
+/* Cuts the samples' calls into groups of about equal size. Counts the units on the way, but only to two if
+   all calls fit the budget. Fewer than four groups per thread are rounded up to a multiple of the number of
+   threads, unless all work fits one group and is too little to share. */
 static int fold__cut_samples(fold_ctx *f, uint32_t first_call, uint32_t end_call, uint32_t *units)
 {
     const int whole = fold__shares(fold__all_bytes(f), f->group_bytes) < 2;
@@ -19894,10 +19896,11 @@ static int fold__tie_lookups(fold_ctx *f)
     return 1;
 }
 
-/* Whether a call can run on some rows of its lists independently of the others. It must work row by row, on
-   lists as long as those of the group's other calls, and read no single row. It may pass gradients only to
-   lists made in the group; its own gradients must be neither kept nor written only in part. Weights'
-   gradients are summed chunk by chunk, so no earlier call of the group may contribute to the same sums. */
+/* Whether a call can run on some rows of its lists independently of the others:
+   - it works row by row, reads no single row, and its lists are as long as those of the group's other calls
+   - it passes gradients only to lists made in the group
+   - its own gradients are neither kept nor written only in part
+   - no earlier call adds to the same gradients of weights, since these are summed chunk by chunk */
 static int fold__fits_chunks(const fold_ctx *f, const fold__group *group, uint32_t call)
 {
     const fold__run *run = f->run;
@@ -19981,8 +19984,8 @@ static int fold__form_groups(fold_ctx *f)
     return fold__add_group(f, first_call, run->plan.calls); /* no calls if the root is a leaf */
 }
 
-/* Marks values that cross between groups: results of the prefix that samples read, values that the suffix
-   reads, and leaves of the prefix that other groups read. */
+/* Marks values that cross between groups: results and leaves of the prefix that other groups read, and values
+   that the suffix reads. */
 static void fold__mark_boundary(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -20133,11 +20136,11 @@ FOLD__INLINE uint32_t fold__read_operand(const fold__reader *reader, uint32_t so
             reader->predecessors[(*n_predecessors)++].sig = from;
         reader->operands[from] |= operand;
     }
-    return reader->chain[source] & (0u - (from == reader->self)); /* no branch: it would be mispredicted */
+    return reader->chain[source] & (0u - (from == reader->self)); /* a branch would be mispredicted */
 }
 
-/* Finds which signatures feed which inputs of a signature and, for each of its calls, the longest chain of
-   the signature's calls that ends with that call. `operands` is all zeros, before and afterwards. */
+/* Finds which signatures feed which inputs of a signature. For each of its calls, finds the longest chain of
+   the signature's calls that ends there. `operands` is all zeros, before and afterwards. */
 static void fold__read_operands(fold_ctx *f, const fold__group *group, uint32_t self, uint64_t *operands)
 {
     fold__run *run = f->run;
@@ -20291,7 +20294,7 @@ static void fold__sort_signatures(fold_ctx *f, const fold__group *group, uint32_
 static int fold__find_components(fold_ctx *f, uint32_t which)
 {
     fold__run *run = f->run;
-    const fold__group group = run->group[which]; /* a copy: arrays may move */
+    const fold__group group = run->group[which]; /* copied because arrays may move */
     const size_t n_sigs = group.end_sig - group.first_sig;
     uint32_t n_predecessors = 0;
     if (!n_sigs)
@@ -20321,9 +20324,9 @@ static int fold__find_components(fold_ctx *f, uint32_t which)
    Owns: the batches of a group and their order (fold__schedule_group). By default components run in order. A
    component of one signature gets one batch per level of its chain, which is the fewest possible, and
    sometimes a prologue. In larger components the policy decides: after each batch it picks the signature of
-   highest priority and runs all of its ready calls. The agenda policy treats the group as one component. Time
-   is proportional to calls and operands, plus the logarithm of the number of signatures for each priority
-   that a batch changes. The depth policy sorts calls: those of equal depth and signature form one batch.
+   highest priority and runs all of its ready calls. The agenda policy treats the group as one component. The
+   depth policy sorts calls: those of equal depth and signature form one batch. Time is linear in calls and
+   operands, and each change of a priority takes time logarithmic in the number of signatures.
    Uses: scheduling: dependencies. Invariant: every call is in one batch, after all it reads; a prologue is
    extra. */
 
@@ -20402,7 +20405,7 @@ static int fold__crosses_stages(const fold_ctx *f, const fold__group_sig *group_
 static size_t fold__transient_floats(const fold_ctx *f) { return f->group_bytes / 4 / sizeof(float); }
 
 /* Returns how many calls form a block; blocks of rows are reused. In inference a prologue runs block by
-   block, so a block must fit in a share of the group's memory and have enough rows for efficient products. */
+   block. A block must fit in a share of the group's memory, and have enough rows for efficient products. */
 static uint32_t fold__block_calls(const fold_ctx *f, const fold__group_sig *group_sig)
 {
     const fold__analysis *found = &f->run->run_sig[group_sig->run_sig].found;
@@ -20414,8 +20417,8 @@ static uint32_t fold__block_calls(const fold_ctx *f, const fold__group_sig *grou
     return (uint32_t)fold__max_size(least * calls / (calls + elems) + 1, most / (floats / calls + 1));
 }
 
-/* A prologue runs those products of a cell that do not depend on the recursion, for many calls at once. A
-   prologue pays only if the signature feeds itself in batches of fewer rows than this. */
+/* A prologue runs those products of a cell that do not depend on the recursion, for many calls at once. It
+   pays off only if the batches of the recursion have fewer rows than this. */
 enum { FOLD__PROLOGUE_ROWS = 8 };
 static void fold__plan_prologue(const fold_ctx *f, fold__group_sig *group_sig)
 {
@@ -20435,7 +20438,7 @@ static int fold__batch_by_chain(fold_ctx *f, uint32_t sig)
 {
     fold__run *run = f->run;
     fold__plan_prologue(f, &run->group_sig[sig]);
-    const fold__group_sig of = run->group_sig[sig]; /* a copy: arrays may move */
+    const fold__group_sig of = run->group_sig[sig]; /* copied because arrays may move */
     const uint32_t block = of.has_prologue ? fold__block_calls(f, &of) : of.calls;
     const uint32_t prologues = of.has_prologue ? (of.calls - 1) / block + 1 : 0;
     if (!fold__need(f, FOLD__ARRAY_BATCHES, run->plan.batches + prologues + of.chain, sizeof(fold__batch)))
@@ -20492,7 +20495,7 @@ typedef struct fold__height {
 /* Data of a gathered call that policies use, kept together because calls become ready in any order. */
 typedef struct fold__waiting {
     uint32_t id, sig;      /* sig: counted from the first gathered signature */
-    uint32_t height;       /* longest path through readers, in calls; later its count's index in `heights` */
+    uint32_t height;       /* longest path through readers, in calls; later an index in `heights` */
     uint32_t missing;      /* number of operands that have not run */
     uint32_t next;         /* next call in the signature's queue */
     uint32_t reader;       /* its first reader, as an index in `reads`, or NONE */
@@ -20576,7 +20579,7 @@ static void fold__find_readers(const fold_ctx *f, fold__greedy *greedy, uint32_t
         uint32_t missing = 0;
         for (uint32_t edge = f->first_edge[id], end = f->first_edge[id + 1]; edge < end; edge++) {
             const uint32_t source = f->edge_source[edge];
-            /* no branch: it would often be mispredicted */
+            /* a branch would often be mispredicted */
             const uint32_t inside = producer[source] - greedy->first_sig < greedy->n_sigs;
             fold__waiting *const from = &waiting[inside ? gathered_at[source] : count];
             const fold__reads read = { call, from->reader };
@@ -20592,8 +20595,8 @@ static void fold__find_readers(const fold_ctx *f, fold__greedy *greedy, uint32_t
     }
 }
 
-/* Ready and pending calls are counted per signature and height, in memory proportional to the number of
-   calls. In deep components with many signatures, several heights share a count. */
+/* Ready and pending calls are counted per signature and height. In deep components with many signatures,
+   several heights share a count to save memory. */
 enum { FOLD__HEIGHTS = 4 }; /* maximum number of counts per call, plus two per signature */
 static uint32_t fold__height_step(uint32_t height, uint32_t shift) { return ((height - 1) >> shift) + 1; }
 
@@ -20656,9 +20659,9 @@ static void fold__agenda_depths(fold__greedy *greedy, uint32_t count)
     }
 }
 
-/* Returns the priority of running a signature next, or 0 if none of its calls is ready. Ties go to the first
-   signature. Agenda prefers a low mean depth of pending calls. Ratio multiplies the ready share of pending
-   calls, the ready share of calls of greatest height (most others wait for these), and this height. */
+/* Returns the priority of running a signature next, or 0 if none of its calls is ready. The agenda policy
+   prefers a low mean depth of pending calls. The ratio policy prefers a large share of ready calls, above all
+   among calls of greatest height, since most others wait for these. */
 static uint64_t fold__priority_of(const fold_ctx *f, const fold__greedy *greedy, uint32_t sig)
 {
     const fold__ready *ready = &greedy->queue[sig];
@@ -20677,7 +20680,7 @@ static uint64_t fold__priority_of(const fold_ctx *f, const fold__greedy *greedy,
     return (uint64_t)(agenda ? ~bits : bits) << 32 | (uint32_t)~sig;
 }
 
-/* Returns the signature of highest priority. Updates the tree for each change, or rebuilds it if many. */
+/* Returns the signature of highest priority. Rebuilds the tree if many priorities have changed. */
 static uint32_t fold__pick_signature(const fold_ctx *f, fold__greedy *greedy)
 {
     const int few = greedy->n_changed < greedy->leaves / 16;
@@ -20823,7 +20826,7 @@ static int fold__schedule_group(fold_ctx *f, uint32_t group)
     if (!fold__list_signatures(f, group) || !fold__find_components(f, group))
         return 0;
     const fold_schedule policy = fold__schedule_of(f);
-    const fold__group of = run->group[group]; /* a copy: arrays may move */
+    const fold__group of = run->group[group]; /* copied because arrays may move */
     if (!(fold__chunk_of(&of)              ? fold__schedule_chunks(f, &of)
           : policy == FOLD_SCHEDULE_DEPTH  ? fold__schedule_depth(f, group)
           : policy == FOLD_SCHEDULE_AGENDA ? fold__schedule_greedy(f, group, of.first_sig, of.end_sig)
@@ -20841,9 +20844,9 @@ static int fold__schedule_group(fold_ctx *f, uint32_t group)
    interval in the sequence of forward and backward batches. A single sweep over time assigns offsets
    (fold__offset_allocator), without comparing pairs of buffers. */
 
-/* A program's buffers are numbered in this order: values; in training, also gradients of values,
-   contributions to operands, and gradients that outputs get from outside. If the program has a list, these
-   are followed by the contributions of single list elements to operands of calls. */
+/* The order of a program's buffers. In training, values are followed by their gradients, by contributions to
+   operands, and by gradients of outputs from the call's readers. If the program has a list, the contributions
+   of single list elements to operands of calls come last. */
 static uint32_t fold__buffer_value(uint32_t value) { return value; }
 static uint32_t fold__buffer_grad(const fold__program *program, uint32_t value)
 {
@@ -20957,8 +20960,8 @@ static void fold__choose_buffers(const fold_ctx *f, const fold__group_sig *group
 
 /* -- lifetimes ------------------------------------------------------------------------------- */
 
-/* Times in a group of n batches: batch b runs forward at time b and backward at time 2n - 1 - b, and weight
-   gradients are summed at time 2n. */
+/* Times in a group of n batches: batch b runs forward at time b and backward at time 2n - 1 - b. The
+   gradients of weights are summed at time 2n. */
 typedef struct fold__times {
     uint32_t first_batch, count;
 } fold__times;
@@ -21169,9 +21172,8 @@ static fold__buffer *fold__block_of(const fold__run *run, fold__buffer *block, c
     return &block[group_sig->first_block + batch->first_call_row / group_sig->block];
 }
 
-/* Finds when blocks of rows are in use: from a block's first batch or prologue to the last batch that reads
-   its calls. A second pass goes backwards until each block's last use is found. Returns whether some block
-   begins after the last use of another. Blocks of elements come after blocks of calls. */
+/* Finds when each block of rows is in use: from its first batch or prologue to the last batch that reads its
+   calls. Returns whether a block begins after another's last use. Blocks of elements come last. */
 static int fold__find_blocks(fold_ctx *f, const fold__group *group, fold__buffer *block, uint32_t n_blocks)
 {
     fold__run *run = f->run;
@@ -21247,9 +21249,9 @@ static void fold__reuse_rows(fold_ctx *f, const fold__group *group, fold__buffer
     }
 }
 
-/* Finds when a program's transient values are in use, as op numbers. A value that is stored for a whole batch
-   is in use from the first op of the span that computes the value to the last op of the last span that reads
-   it: each tile of rows runs through a whole span before the next tile begins. */
+/* Finds from which op to which each transient value of a program is in use. A value that is stored for a
+   whole batch is in use for whole spans, since each tile of rows runs through a span before the next tile
+   begins. */
 static void fold__live_transient(const fold_ctx *f, const fold__program *program, fold__buffer *buffer)
 {
     uint32_t span = 0;
@@ -21278,9 +21280,9 @@ static void fold__live_transient(const fold_ctx *f, const fold__program *program
     }
 }
 
-/* Assigns offsets in scratch to transient buffers, one after the other. If the buffers exceed the size of a
-   tile, values that are not in use at the same time share memory, except in training: fold__live_transient
-   does not know when gradients and contributions are in use. */
+/* Assigns offsets in scratch to transient buffers, one after the other. In inference, values that are not in
+   use at the same time share memory if the buffers exceed the size of a tile. In training they cannot, as
+   fold__live_transient does not know when gradients and contributions are in use. */
 static void fold__assign_transient(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     fold__run *run = f->run;
@@ -21306,9 +21308,9 @@ static void fold__assign_transient(fold_ctx *f, fold__group_sig *group_sig, cons
     group_sig->op_at = fold__assign_offset(f, buffer, group_sig->n_buffers, 1, (uint32_t)program->n_ops + 1);
 }
 
-/* In inference, a batch of many rows may run in parts, one after another, so that transient buffers fit in
-   the cache and in a share of the group's memory. A part has as many rows as fit, or more to avoid reading
-   weights too often. Calls with lists differ in size, so their batches are divided only in chunks. */
+/* In inference, a batch of many rows may run in parts, so that transient buffers fit in the cache and in a
+   share of the group's memory. A part has as many rows as fit, or more to avoid reading weights too often.
+   Calls with lists differ in size, so their batches are divided only in chunks. */
 static void fold__size_sub_batches(fold_ctx *f, fold__group_sig *group_sig, const fold__program *program)
 {
     const int chunks = fold__chunk_of(fold__group_of(f, group_sig)) != 0;
@@ -21428,7 +21430,7 @@ static void fold__plan_group_sig(fold_ctx *f, fold__group_sig *group_sig, const 
 static int fold__plan_group(fold_ctx *f, uint32_t which)
 {
     fold__run *run = f->run;
-    const fold__group group = run->group[which]; /* a copy: arrays may move */
+    const fold__group group = run->group[which]; /* copied because arrays may move */
     const fold__times times = { group.first_batch, group.end_batch - group.first_batch };
     const uint32_t first_buffer = run->plan.buffers;
     const uint32_t n_blocks = fold__note_batches(f, &group);
@@ -21446,11 +21448,11 @@ static int fold__plan_group(fold_ctx *f, uint32_t which)
 }
 
 /* ==== section: forward execution =============================================================
-   Owns: running batches, and their forward pass (fold__forward_batch). To run a batch, forward or backward,
-   means to find the rows of its operands and results, call its ops on them (products on all rows, other ops
-   tile by tile), and copy values that stay readable. How a stage runs its ops, and where the operands of the
-   ops are, is determined once for all batches of a signature (fold__plan_stages) and reused in later runs; a
-   batch adds only where its rows begin.
+   Owns: running batches, and their forward pass (fold__forward_batch). Running a batch, forward or backward,
+   means finding the rows of its operands and results, calling its ops on them (products on all rows, other
+   ops tile by tile), and copying values that stay readable. All batches of a signature, also in later runs,
+   share stages, which say how ops run and where their operands are (fold__plan_stages). A batch adds only
+   where its rows begin.
    Uses: ops, and the plan's batches, offsets and prologues. Invariant: running allocates nothing. */
 
 static FOLD__NOINLINE void *fold__scratch_array(fold__worker *worker, size_t count, size_t size)
@@ -21559,7 +21561,8 @@ static void fold__repeat_rows(fold__worker *worker, fold_rows *rows, uint32_t of
     rows->rows = to;
 }
 
-/* Finds rows that are not evenly spaced in a buffer: a parameter, rows from outside, or repeated rows. */
+/* Finds rows that are not evenly spaced in a buffer: those of a parameter, of other calls, or repeated
+   ones. */
 static FOLD__NOINLINE void fold__other_rows(fold__worker *worker, const fold__binding *binding, size_t count,
                                             fold_rows *rows)
 {
@@ -21825,8 +21828,8 @@ static void fold__forward_ops(fold_ctx *f, fold__worker *worker, int first, int 
 
 /* -- instructions ---------------------------------------------------------------------------- */
 
-/* Whether a stage runs an op, and which segments of a product. The prologue runs what does not depend on the
-   recursion, including leading segments of products; the batches after the prologue run the rest. */
+/* Whether a stage runs an op, and which segments of a product. The prologue runs all that does not depend on
+   the recursion. The batches after the prologue run the rest. */
 static int fold__stage_part(const fold_ctx *f, const fold__worker *worker, const fold__body_op *op,
                             fold__instruction *instruction)
 {
@@ -21971,7 +21974,7 @@ static void fold__enter_stage(const fold_ctx *f, fold__worker *worker, const fol
     worker->run_sig = &f->run->run_sig[group_sig->run_sig];
     worker->program = fold__program_of(f, &f->sigs[worker->run_sig->sig]);
     worker->tile = group_sig->tile;
-    worker->buffer = kinds; /* without offsets, which the batch sets */
+    worker->buffer = kinds; /* the batch sets the offsets */
     worker->instruction = instructions + (stage ? 0 : worker->program.n_ops);
     worker->binding =
         (fold__binding *)(void *)(instructions + (worker->program.n_ops << group_sig->has_prologue));
@@ -22159,8 +22162,8 @@ static int fold__in_one_piece(const fold_ctx *f, const fold__worker *worker, int
     return rows->base != NULL;
 }
 
-/* Returns the start of the contributions to a value. They are in the memory of the value's group or, if the
-   value crosses between groups, in the part of the region that lasts for the whole run. */
+/* Returns the start of the contributions to a value. They are in the memory of the value's group, or outlive
+   the groups if the value crosses between them. */
 static float *fold__grad_area(const fold_ctx *f, uint32_t source, const fold__group *group)
 {
     const fold__run *run = f->run;
@@ -22194,8 +22197,8 @@ static size_t fold__dest_stride(const fold_ctx *f, uint32_t edge, uint32_t float
     return f->run->mode[source] == FOLD__GRAD_SUM ? floats : fold__row_size(f, source);
 }
 
-/* Finds the rows of a fixed input, one per call of the batch: rows to read or, if `back` is given (in the
-   backward pass), rows for contributions. */
+/* Finds the rows of a fixed input, one per call of the batch. These are the rows to read or, if `back` is
+   given, the rows for contributions. */
 static void fold__fixed_rows(const fold_ctx *f, const fold__worker *worker, int operand,
                              const fold__group *back, float **rows)
 {
@@ -22388,7 +22391,7 @@ static void fold__note_output(fold_ctx *f, fold__worker *worker, int output)
             if (worker->commands)
                 fold__emit(worker->commands, NULL, NULL, &copy, sizeof copy);
         }
-        if (first == begin) /* of a list that is written in parts, the first part sets the address */
+        if (first == begin) /* the first part of a list sets its address */
             f->value[id] = to;
     }
 }
@@ -22478,8 +22481,8 @@ static void fold__clear_rows(const fold_rows *to, size_t first, size_t end, uint
         fold__clear_row(fold__row(to, (int)i), size);
 }
 
-/* Adds the nth row to a sum. Rows of the first block are added directly. Rows of a later block are added up
-   in `block`, which may be the first of them. The result is added to the sum after the last of them. */
+/* Adds the nth row to a sum. Rows of a later block are first added up in `block`, which may be the block's
+   first row. */
 static void fold__add_nth(const fold_ctx *f, float *sum, float *block, const float *row, uint32_t size,
                           uint32_t nth, int is_last)
 {
@@ -22592,7 +22595,7 @@ static int fold__list_uses_of(fold_ctx *f, uint32_t run_sig)
     return 1;
 }
 
-/* At a parameter's first use, allocates its total, unless an all-zero gradient serves as the total. */
+/* Allocates a parameter's total at its first use, unless the gradient is all zeros and can hold the total. */
 static void fold__layout_total(fold_ctx *f, fold__use *use)
 {
     const fold__param_data *param = &fold__params(f->model)[use->target];
@@ -22604,8 +22607,8 @@ static void fold__layout_total(fold_ctx *f, fold__use *use)
     f->run->sum_floats += fold__round_up(param->size, 16);
 }
 
-/* Returns the shape of the rows that a use sums: the shape of the value or, for a weight or bias, of the
-   result of the op that reads it. Returns [1] for an operand that calls share, to keep its sum whole. */
+/* Returns the shape of the rows that a use sums. For a weight or bias, it is the shape of the result of the
+   op that reads it. Returns [1] for an operand that calls share, to keep its sum whole. */
 static fold_shape fold__shape_of_use(const fold_ctx *f, const fold__use *use)
 {
     const fold__program program = fold__program_in_run(f, use->run_sig);
@@ -22660,10 +22663,9 @@ static int fold__is_reached(const fold__run *run, const fold__use *use)
     return 0;
 }
 
-/* Chooses how many lines of a use form a block (more if the sum is large). Lays out the sum and, if there are
-   several blocks, memory for one block. Convolutions count rows instead of lines. If a linear op's sum is one
-   block that slices need not split, and the op's weight is not transposed, the op's kernel also adds the sum
-   to the total. */
+/* Chooses how many lines of a use form a block. Lays out the sum and, if there are several blocks, memory for
+   one block. Convolutions count rows instead of lines. The kernel of a linear op can add a sum of one block
+   to the total itself, unless the op's weight is transposed or slices may have to split the sum. */
 enum { FOLD__KERNEL_WORK = 1 << 22 }; /* multiplications: at most about 100 microseconds */
 static void fold__place_sum(fold_ctx *f, fold__use *use)
 {
@@ -22731,8 +22733,8 @@ static float *fold__use_sum(const fold_ctx *f, const fold__use *use)
     return use->sum == FOLD__SUM_SEPARATE ? f->run->sums + use->sum_at : fold__use_total(f, use) + use->at;
 }
 
-/* Returns where to add the next `count` lines of a use, or some columns of these, and adds `count` to *done.
-   The first block is summed in place. A later block is added to the sum when the next block begins. */
+/* Returns where to add the next `count` lines of a use, and adds `count` to *done. The first block is summed
+   in place. A later block is added to the sum when the next block begins. */
 static float *fold__next_lines(const fold_ctx *f, const fold__use *use, fold__extent share, size_t count,
                                size_t *done)
 {
@@ -22761,9 +22763,9 @@ static void fold__add_to_total(const fold_ctx *f, const fold__use *use)
                       sum, (uint32_t)use->size);
 }
 
-/* Where the rows that a use sums are: in `buffer`; if that is NULL, at the edges of `input`; if both are
-   NULL, in the gradient of output number `output`. The summed part begins `offset` floats into each row.
-   These are never rows of a parameter that is the input of a product: the product reads a copy. */
+/* Where the rows that a use sums are: in `buffer` or, if that is NULL, at the edges of `input` or, if both
+   are NULL, in the gradient of output number `output`. The summed part begins `offset` floats into each row.
+   If the input of a product is a parameter, the rows are those of a copy. */
 typedef struct fold__source {
     const fold__buffer *buffer;
     const fold__ref *input;
@@ -22892,8 +22894,8 @@ static void fold__add_to_use(fold_ctx *f, fold__worker *worker, const fold__use 
     }
 }
 
-/* The part of a use's work between `from` and `to`. It consists of columns, in whole vectors, so that one
-   thread computes each sum, in order. In sliced runs with more rows than vectors, it consists of rows. */
+/* The part of a use's work between `from` and `to`. It consists of whole vectors of columns, so that a single
+   thread computes each sum in order. In sliced runs with more rows than vectors, it consists of rows. */
 typedef struct fold__use_share {
     fold__extent columns, rows;
 } fold__use_share;
@@ -23052,7 +23054,7 @@ static int fold__reserve_sums(fold_ctx *f)
 {
     fold__run *run = f->run;
     size_t floats = run->sum_floats;
-    /* including totals that this run keeps in gradients, since that must not change a context's memory */
+    /* including totals kept in gradients: keeping them must not change a context's memory use */
     for (uint32_t which = 0; which < run->n_uses; which++) {
         const fold__use *use = &run->use[which];
         if (!use->leads || use->total != FOLD__NO_TOTAL)
@@ -23081,9 +23083,9 @@ static int fold__reserve_sums(fold_ctx *f)
    Uses: forward execution, parameter gradients. Invariant: a value's gradient is complete before the op that
    made it runs backward. */
 
-/* Lays out, in units of 16 floats, the contributions of a call that are not written in place. Contributions
-   to values that cross between groups begin at *at_linked. Others begin at *at or, if `at` is NULL, after the
-   group's earlier ones. If a value's gradient is a sum, the edges to the value are linked in record order. */
+/* Lays out the contributions of a call that are not written in place, in units of 16 floats. Contributions to
+   values that cross between groups begin at *at_linked. Others begin at *at or, if `at` is NULL, after the
+   group's earlier ones. Links the edges to a value in record order if its gradient is a sum. */
 FOLD__INLINE void fold__assign_contribution_rows(fold_ctx *f, uint32_t id, uint32_t *at, uint32_t *at_linked)
 {
     fold__run *run = f->run;
@@ -23163,7 +23165,7 @@ static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge
     }
     if (first)
         fold__clear_row(to, end - at);
-    if (noted & FOLD__SPARSE_GRAD) { /* of equal rows, the first has the sum, the others are zero */
+    if (noted & FOLD__SPARSE_GRAD) { /* the first of equal rows has the sum, the others are zero */
         const uint32_t call = fold__edge_call(f, edge);
         const float *data = fold__data_ptr(f, (uint32_t)fold__node_op_data(f, call));
         const int *index = (const int *)(const void *)data;
@@ -23178,7 +23180,8 @@ static void fold__add_contribution(const fold_ctx *f, uint32_t id, uint32_t edge
                       floats);
 }
 
-/* Sums the contributions to some rows of a value: in blocks if they cover a whole value that is no list. */
+/* Sums the contributions to some rows of a value. Those to whole values other than lists are summed in
+   blocks. */
 static void fold__sum_contributions(const fold_ctx *f, uint32_t id, float *area, fold__extent some)
 {
     const fold__run *run = f->run;
@@ -23246,8 +23249,8 @@ static void fold__add_parts(const fold_ctx *f, const fold_rows *to, uint32_t wid
         fold__add_part(f, fold__row(to, (int)i), width, offset, fold__row(from, (int)i), size, first);
 }
 
-/* Sums, in trace order, what ops from number `op_index` on contribute to one input or value of the program,
-   given by the kind and index of refs to it. Returns whether any op contributes. */
+/* Sums, in trace order, what ops from number `op_index` on contribute to one input or value of the program.
+   Returns whether any op contributes. */
 static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_index, uint32_t kind,
                                    uint32_t index, const fold_rows *to, uint32_t width, size_t count)
 {
@@ -23270,8 +23273,8 @@ static int fold__add_contributions(fold_ctx *f, fold__worker *worker, int op_ind
     return any;
 }
 
-/* Completes the gradient of a value of the program for `count` rows of the tile: adds up the contributions of
-   the value's readers in trace order, then adds the gradient from outside. */
+/* Completes the gradient of a value of the program for `count` rows of the tile. Adds up what the value's
+   readers in the program contribute, in trace order, and then what the call's readers contribute. */
 static void fold__finish_value(fold_ctx *f, fold__worker *worker, uint32_t value, const fold__binding *grad,
                                size_t count)
 {
@@ -23292,7 +23295,7 @@ static void fold__finish_value(fold_ctx *f, fold__worker *worker, uint32_t value
     fold__add_parts(f, &to, size, 0, &part, size, first, count);
 }
 
-/* Sums, in list order, what list elements contribute to a call's operand. Sums continue in later parts. */
+/* Sums, in list order, what list elements contribute to a call's operand. Later parts continue the sum. */
 static void fold__sum_per_element(fold_ctx *f, fold__worker *worker, const fold__body_op *op, int operand)
 {
     char *free = worker->free;
@@ -23463,7 +23466,8 @@ static void fold__begin_output(fold_ctx *f, fold__worker *worker, int output, co
     worker->outer[output] = fold__tidy_rows(rows, count, (ptrdiff_t)value->size);
 }
 
-/* Finds the rows of gradients from outside and of contributions. Clears rows that are not written in full. */
+/* Finds the rows of contributions, and of gradients from the call's readers. Clears rows not written in
+   full. */
 static void fold__begin_backward(fold_ctx *f, fold__worker *worker, const fold__group *group)
 {
     fold__run *run = f->run;
@@ -23597,8 +23601,8 @@ static void fold__eager_run(fold_ctx *f, uint32_t id);
 
 /* A body runs op by op on the call's inputs. In training, several ops can contribute to the gradient of one
    input or output. A batched call first sums what the body contributes to an input, and what readers
-   contribute to an output. To get the same sums, an eager call copies each input that the body reads in part
-   or more than once, and each output that the body itself reads. */
+   contribute to an output. An eager call gets the same sums by copying each input that the body reads in part
+   or more than once, and each output that the body reads. */
 
 static fold_node fold__border(fold_ctx *f, uint32_t tag, const fold__operand *operand)
 {
@@ -23876,8 +23880,8 @@ static fold_op_call *fold__eager_set_call(fold_ctx *f, uint32_t id, const fold__
     return call;
 }
 
-/* Returns how many floats of scratch an eager op needs, for itself and for sums over its rows. Pointers to
-   the rows of its lists, and to rows of contributions to these lists, follow the floats. */
+/* Returns how many floats of scratch an eager op needs, for itself and for sums over its rows. The pointers
+   to rows that it needs follow the floats. */
 static size_t fold__eager_floats(const fold_ctx *f, const fold__program *program)
 {
     size_t floats = fold__round_up(fold__op_scratch(f, program, program->op, SIZE_MAX), 16);
@@ -24160,8 +24164,7 @@ static fold__kept_plan *fold__plan_at(fold__plans *plans, size_t at)
 }
 static size_t fold__plan_header(void) { return fold__round_up(sizeof(fold__kept_plan), FOLD__ALIGN); }
 
-/* Lists the parts of a structure that no array of the recording contains: the parameters of leaves, the
-   lengths of lists, the scratch sizes of ops over lists, and the roots. */
+/* Lists the parts of a structure that no array of the recording contains, such as the lengths of lists. */
 static int fold__list_words(fold_ctx *f, const fold_node *roots, size_t n_roots, uint32_t *n_words)
 {
     if (!fold__need(f, FOLD__ARRAY_PLANNING, 2 * (size_t)f->n_nodes + n_roots + 1, sizeof(uint32_t)))
@@ -24170,7 +24173,7 @@ static int fold__list_words(fold_ctx *f, const fold_node *roots, size_t n_roots,
     for (uint32_t id = 1; id <= f->n_nodes; id++) {
         const uint32_t kind = fold__kind_of(f, id);
         *to = kind == FOLD__NODE_LOOKUP ? fold__node_table(f, id) : fold__node_param(f, id);
-        /* no branch: it would often be mispredicted */
+        /* a branch would often be mispredicted */
         to += (kind == FOLD__NODE_LOOKUP) | (kind == FOLD__NODE_PARAM);
         if (!fold__is_list(f, id))
             continue;
@@ -24337,7 +24340,7 @@ static uint32_t *fold__seen_slot(uint32_t *table, uint32_t slots, uint64_t hash)
     return &table[slot];
 }
 
-/* Whether a structure was run before. Tables keep 31 bits per hash: a false match stores a plan early. */
+/* Whether a structure was run before. A false match of its 31-bit hash only stores a plan too early. */
 static int fold__seen_before(fold__plans *plans, uint64_t hash)
 {
     uint32_t *first = fold__seen_hashes(plans), *second = first + plans->slots;
@@ -24417,9 +24420,9 @@ static void fold__learn_cost(fold_ctx *f, const fold__batch *batch, int kind, do
     fold__learn_unit(&f->run->batch_unit, fold__batch_work(f, batch), ns);
 }
 
-/* Estimates a batch's time in nanoseconds from a least-squares fit of time against rows over the timed
-   batches. If the row counts of these vary too little, or this batch has far more rows, time is taken as
-   proportional to rows. Slope and intercept are clamped to be non-negative. */
+/* Estimates a batch's time in nanoseconds from a least-squares fit of time against rows. Time is taken as
+   proportional to rows if the timed batches vary too little in rows, or if this batch has far more. Slope and
+   intercept are clamped to be non-negative. */
 static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, int kind)
 {
     const fold__cost *cost = fold__cost_of(f, batch, kind);
@@ -24443,8 +24446,8 @@ static double fold__estimate_batch(const fold_ctx *f, const fold__batch *batch, 
    threads divide up the sums that these groups add to.
    Uses: all sections above. Invariant: all memory is reserved before the first write. */
 
-/* Finds the address of a value that exists when a run begins. Other values get the address of the sink: their
-   rows may be gathered, but are not read, before the values are computed. */
+/* Finds the address of a value that exists when a run begins. Other values get the address of the sink, since
+   their rows may be gathered before the values are computed, though not read. */
 FOLD__INLINE void fold__resolve(fold_ctx *f, uint32_t id)
 {
     const int there = !fold__makes_value(f->kind[id]) || (f->kind[id] & FOLD__IS_STORED);
@@ -24476,9 +24479,9 @@ static void fold__layout_results(fold_ctx *f)
     }
 }
 
-/* Lays out, in units of 16 floats from the region's start, the values and gradients that cross between
-   groups, and contributions to these gradients. Returns the number of units. Leaves have values already, and
-   their gradients are stored with their group. Also lays out each group's contributions, from unit 0 on. */
+/* Lays out the values and gradients that cross between groups, and contributions to these gradients. Returns
+   their size in units of 16 floats. Leaves have values already, and their gradients are stored with their
+   group. Also lays out each group's contributions, from unit 0 on. */
 static uint32_t fold__layout_boundary(fold_ctx *f)
 {
     fold__run *run = f->run;
@@ -24668,8 +24671,8 @@ static void fold__resolve_gradients(fold_ctx *f, const fold__group *group)
     }
 }
 
-/* Clears the gradients of a group's values and leaves that will be written only in part. If `boundary` is
-   set, clears those that cross between groups, since other groups write these; else, clears the rest. */
+/* Clears those gradients of a group that will be written only in part. If `boundary` is set, clears those
+   that cross between groups, since other groups write them; else, clears the rest. */
 static void fold__clear_partial(fold_ctx *f, const fold__group *group, int boundary)
 {
     fold__run *run = f->run;
@@ -24811,13 +24814,13 @@ static void fold__run_batch(fold_ctx *f, fold__worker *worker, const fold__group
         fold__learn_cost(f, &worker->batch, kind, fold__as_double(fold__now(f) - start));
 }
 
-/* Work for several threads: groups [first, last), each run by one thread; the sums that these groups add to;
-   or the rows of one batch when no other group runs. */
+/* Work for several threads: either groups [first, last), each run by one thread, or the sums that these
+   groups add to, or the rows of a batch that runs alone. */
 typedef struct fold__job {
     fold_ctx *ctx;
     void (*run)(const struct fold__job *job, fold__worker *worker, uint64_t worker_index);
     uint32_t first, last;
-    uint64_t work, threads; /* work: the cost of the sums, or number of rows */
+    uint64_t work, threads; /* work: the cost of the sums, or the number of rows */
     uint32_t batch;
     int kind;
 } fold__job;
@@ -24939,13 +24942,13 @@ static void fold__accumulate_groups(fold_ctx *f, fold__worker *worker, uint32_t 
         size_t done = use->done;
         const int in_one = use->sum == FOLD__SUM_BY_KERNEL;
         if (begin == end || from >= end || to <= begin || (in_one && from > begin))
-            continue; /* the part in which a one-kernel sum begins does all of it */
+            continue; /* a sum of one kernel is done by the part in which it begins */
         const fold__use_share share = fold__share_of_use(f, use, from > begin ? from - begin : 0,
                                                          (to < end && !in_one ? to : end) - begin);
         for (uint32_t group = first; group < last && share.columns.from < share.columns.to; group++)
             if (fold__adds_up(run, use, group))
                 fold__accumulate_use(f, worker, use, &run->group[group], share, &done);
-        if (to >= end || share.rows.to < (int)use->rows) /* if threads divide columns: the last thread */
+        if (to >= end || share.rows.to < (int)use->rows) /* the last thread, if threads divide columns */
             use->next = done;
         if (run->sums_in_one_go && to >= end && !use->is_node)
             fold__add_to_total(f, use);
@@ -25007,7 +25010,7 @@ static uint32_t fold__phase_steps(const fold__run *run, const fold__progress *pr
 
 /* Moves to the next phase that has steps, which may be the current one. Phases: the prefix, the suffix
    backward, each group of samples forward and backward, the suffix forward, the prefix backward. The suffix
-   runs backward before its values exist, the prefix after all samples have added gradients. */
+   runs backward early, since that needs no values. The prefix waits for the gradients of all samples. */
 static void fold__find_phase(const fold__run *run, fold__progress *progress)
 {
     const uint32_t from = fold__samples_from(run), suffix = 2 + 2 * (fold__samples_to(run) - from);
@@ -25033,9 +25036,9 @@ static void fold__first_phase(const fold__run *run, fold__progress *progress)
 }
 
 /* Runs the next groups of samples, from `first` on. Returns the group after the last group that ran. In
-   inference all groups are divided among the threads. In training one group per thread runs at a time; then
-   the threads divide up the sums that the groups add to, so that every sum continues in the order of groups.
-   If only one group runs, threads divide its batches. */
+   inference all groups are divided among the threads. In training one group per thread runs at a time. Then
+   the threads divide up the sums that the groups add to, and every sum continues in the order of groups. If
+   only one group runs, threads divide its batches. */
 static uint32_t fold__run_samples(fold_ctx *f, uint32_t first)
 {
     fold__run *run = f->run;
@@ -25128,7 +25131,7 @@ static void fold__execute(fold_ctx *f)
         at.phase++;
         if (!at.backward) {
             fold__run_group(f, run->worker, at.group, FOLD__EVENT_FORWARD, 1);
-        } else if (fold__goes_back(run)) { /* always true: drops code from inference builds */
+        } else if (fold__goes_back(run)) { /* always true: lets inference builds drop this code */
             fold__backward_group(f, run->worker, at.group, 1);
             fold__sum_groups(f, at.group, at.group + 1);
         }
@@ -25164,8 +25167,8 @@ static uint64_t fold__rows_of_step(const fold_ctx *f, const fold__progress *prog
                                : fold__rows_to_cut(f, &f->run->batch[which]);
 }
 
-/* The work of all uses in a group's sums is laid end to end. The work of this use begins at *at. Returns how
-   much of the next `work` belongs to this use. Moves *at past the use. */
+/* Returns how much of the next `work` belongs to this use, and moves *at past the use. The work of a group's
+   uses is laid end to end; that of this use begins at *at. */
 static uint64_t fold__work_of_use(const fold__use *use, uint64_t *at, const fold__progress *progress,
                                   uint64_t work)
 {
@@ -25194,7 +25197,7 @@ static double fold__estimate_rows(const fold_ctx *f, const fold__progress *progr
     return fold__estimate_batch(f, &batch, progress->backward ? FOLD__EVENT_BACKWARD : FOLD__EVENT_FORWARD);
 }
 
-/* Returns how many rows of a step (for sums, how much work) should fit into `ns`, but at least a minimum. */
+/* Estimates how many rows of a step fit into `ns` or, if the step sums gradients, how much work. */
 static uint64_t fold__rows_within(const fold_ctx *f, const fold__progress *progress, uint64_t rows, double ns)
 {
     const int is_sums = fold__step_batch(f->run, progress) == FOLD__NONE;
@@ -25216,7 +25219,7 @@ static void fold__run_sums(fold_ctx *f, const fold__progress *progress, uint64_t
     const double expected = fold__estimate_rows(f, progress, work);
     const double times = fold__as_double(fold__now(f) - start) / (expected > 0 ? expected : 1);
     uint64_t at = 0;
-    for (uint32_t use = 0; use < run->n_uses; use++) { /* learning scales unit costs: none may be 0 */
+    for (uint32_t use = 0; use < run->n_uses; use++) { /* costs are learnt by scaling, so none may be 0 */
         fold__work_unit *unit = &run->sum_unit[use % FOLD__SUM_UNITS];
         const double ns = fold__unit_ns(unit) > 1e-4 ? fold__unit_ns(unit) : 1e-4;
         if (fold__work_of_use(&run->use[use], &at, progress, work))
@@ -25543,8 +25546,7 @@ static void fold__find_last_readers(const fold_ctx *f, const fold__group *group,
     }
 }
 
-/* Returns the length of the longest chain of a signature's calls; other calls may come in between. Only calls
-   between a call of the signature and the last call that depends on it are visited. */
+/* Returns the length of the longest chain of a signature's calls. Other calls may come in between. */
 static uint32_t fold__own_chain(const fold_ctx *f, const fold__group_sig *group_sig, const uint32_t *last,
                                 uint32_t *chain)
 {
@@ -25987,7 +25989,7 @@ static const char *fold__replay_problem(const fold_ctx *f)
     return NULL;
 }
 
-/* Gives new draws, as in a fresh recording, to random calls of the last run or recorded for it. */
+/* Gives new draws, as in a fresh recording, to the random calls of the last run and those recorded for it. */
 static void fold__draw_again(fold_ctx *f)
 {
     for (uint32_t at = 0; at < f->n_calls && f->n_draws; at++) {
@@ -26057,7 +26059,7 @@ static fold_status fold__replay_batched(fold_ctx *f)
     if (!run->commands.first)
         fold__begin_capture(f);
     fold__run_planned(f, start);
-    if (run->worker->commands) /* addresses left there would be denormal floats, slow to add */
+    if (run->worker->commands) /* addresses left there would be denormal floats, which are slow to add */
         memset(run->scratch, 0, (size_t)(run->commands.base - (char *)run->scratch));
     run->worker->commands = NULL;
     if (!run->commands.disabled && run->commands.used > run->commands.size)
@@ -26593,7 +26595,7 @@ struct fold_pool {
     long process;          /* the process that owns the threads; after fork, the child has none */
     int wanted, started, stop;
     unsigned round;        /* number of calls of fold_pool_for */
-    int next, count, left; /* next task to start, number of tasks, number unfinished */
+    int next, count, left; /* next task to start, number of tasks, number of unfinished tasks */
     fold_task *task;
     void *user;
 };
@@ -27419,7 +27421,7 @@ typedef struct fold__gates {
     fold_param weight, bias, recurrent, recurrent_bias;
     int hidden;
     int arity;     /* number of children of a tree node */
-    int projected; /* whether the body gets products of the first input and the weights, not that input */
+    int projected; /* whether the body gets the first input already multiplied by the weights */
     fold_activation activation; /* for a cell without gates */
 } fold__gates;
 
@@ -27446,8 +27448,8 @@ static void fold__project_cell(fold_model *m, uint32_t id)
     fold__cells(m)[made.id - 1].is_projected = 1;
 }
 
-/* Makes the projections of all layers' cells. A model with lookup tables has projections, whether layers or
-   tables were added first. If a cell body adds the table, the body is traced first. */
+/* Makes the projections of all layers' cells, once the model has lookup tables as well as layers. If a cell
+   body adds the table, the body is traced first. */
 static void fold__project_cells(fold_model *m)
 {
     while (m->projected_cells < m->n_cells && !m->error.status && !m->tracer->frame.tracing) {
@@ -27732,8 +27734,8 @@ FOLD_API fold_rnn_stack fold_rnn_stack_new(fold_model *m, const char *name, fold
     return stack;
 }
 
-/* Runs a layer in one direction over the first `count` nodes of f->steps, an array that may move whenever a
-   call is recorded. The next `count` nodes become the states h; in reverse, h is appended to each. */
+/* Runs a layer in one direction over the first `count` nodes of f->steps. The next `count` nodes become the
+   states h; in reverse, h is appended to each. Recording a call may move the array. */
 static fold_state fold__stack_direction(fold_ctx *f, const char *who, const fold_recurrent *layer, int count,
                                         int reverse, const fold_state *begin)
 {
@@ -28126,8 +28128,8 @@ typedef struct fold__snapshot {
     uint32_t n_batches, n_calls, n_sigs, n_groups, bound, recomputed;
     fold__seen_batch *batch;
     const uint32_t *call; /* calls in batch order */
-    uint32_t *at; /* per node: for a call, 1 + its batch; for other values that are read, FOLD__LEAF + 1 + the
-                     first batch that reads them; else 0 */
+    uint32_t *at; /* per node: 1 + its batch if it is a call; FOLD__LEAF + 1 + the first
+                     batch that reads it if it is another value; else 0 */
     uint32_t *sig_at;        /* per signature: 1 + its index in `sig` */
     fold__seen_sig *sig;     /* in order of their first batches */
     uint32_t *work;          /* working memory, per node */
@@ -28748,13 +28750,29 @@ FOLD_API fold_status fold_ctx_print_splits(fold_ctx *f, fold_writer *write, void
 
 /* -- visitors -------------------------------------------------------------------------------- */
 
+static void fold__see_op(const fold_model *m, const fold__body_op *op, uint32_t of, fold_seen *seen)
+{
+    seen->user_op = fold__desc_of(m, of);
+    seen->name = seen->user_op ? seen->user_op->name : fold__op_name(of);
+    for (int i = 0; i < 2; i++)
+        seen->param[i] = fold_param_at(m, (int)op->param[i] - 1);
+    seen->n_attr = fold__op_of(m, of)->n_attr;
+    seen->float_attr = fold__attr_is_float(of);
+    for (int i = 0; i < seen->n_attr; i++) {
+        seen->attr_name[i] = of >= FOLD__OP_COUNT ? "" : fold__attr_name(of, i);
+        seen->attr[i] = seen->float_attr ? (double)fold__attr_float(op->attr[i]) : (double)op->attr[i];
+    }
+}
+
 static void fold__see_signature(const fold_ctx *f, uint32_t sig, fold_seen *seen)
 {
     const fold__sig *signature = &f->sigs[sig];
+    const fold_cell called = { (signature->op & ~FOLD__CELL_OP) + 1, f->model->salt };
     memset(seen, 0, sizeof *seen);
     seen->row = -1;
     seen->name = fold__request_name(f, signature->op);
     seen->is_cell = signature->is_cell;
+    seen->lists = signature->lists;
     seen->n_in = signature->n_in;
     seen->n_list = signature->n_list;
     seen->n_out = signature->n_out;
@@ -28764,24 +28782,15 @@ static void fold__see_signature(const fold_ctx *f, uint32_t sig, fold_seen *seen
     for (int output = 0; output < signature->n_out; output++)
         seen->out[output] = &f->shapes[signature->out_shape[output]].shape;
     if (signature->is_cell)
-        return;
-    const fold__body_op *op = fold__program_of(f, signature).op;
-    const int is_own = signature->op >= FOLD__OP_COUNT;
-    seen->user_op = fold__desc_of(f->model, signature->op);
-    for (int i = 0; i < 2; i++)
-        seen->param[i] = fold_param_at(f->model, (int)op->param[i] - 1);
-    seen->n_attr = fold__op_of(f->model, signature->op)->n_attr;
-    seen->float_attr = fold__attr_is_float(signature->op);
-    for (int i = 0; i < seen->n_attr; i++) {
-        seen->attr_name[i] = is_own ? "" : fold__attr_name(signature->op, i);
-        seen->attr[i] = seen->float_attr ? (double)fold__attr_float(op->attr[i]) : (double)op->attr[i];
-    }
-    if (signature->tag_cell)
+        seen->called = called;
+    else
+        fold__see_op(f->model, fold__program_of(f, signature).op, signature->op, seen);
+    if (signature->tag_cell && !signature->is_cell)
         seen->cell = fold__request_name(f, f->sigs[signature->tag_cell].op);
 }
 
-/* Numbers samples from 1 on. Call c begins a sample if no call from c on reads a call before c. Nodes that
-   are shared by samples, or that only combine samples, belong to none. */
+/* Numbers samples from 1 on. A call begins a sample if neither it nor a later call reads an earlier one.
+   Nodes that are shared by samples, or that only combine samples, belong to none. */
 static void fold__number_samples(fold__snapshot *snapshot)
 {
     /* a value that a sample reads; a call inside a sample; the first call of a sample */
@@ -28819,6 +28828,10 @@ static void fold__see_node(const fold__snapshot *snapshot, uint32_t id, fold_see
     seen->batch = (int)fold__column(snapshot, id);
     seen->group = seen->batch < 0 ? -1 : (int)snapshot->batch[seen->batch].group;
     seen->sample = (int)snapshot->sample[id] - 1;
+    const fold__sig *sig = fold__is_op(f, id) ? fold__node_sig(f, id) : NULL;
+    if (sig ? sig->op < FOLD__OP_COUNT && (sig->list_mode & (FOLD__ROW_DATA | FOLD__WHOLE_IN)) && f->data_used
+            : fold__kind_of(f, id) == FOLD__NODE_LOOKUP && seen->rows >= 0)
+        seen->index = fold__data_ptr(f, (uint32_t)seen->data);
 }
 
 static void fold__see_leaf(const fold__snapshot *snapshot, uint32_t id, fold_seen *seen)
@@ -28852,6 +28865,7 @@ static FOLD__NOINLINE int fold__visit_snapshot(const fold__snapshot *snapshot, f
     seen.group = (int)snapshot->n_groups;
     seen.lower_bound = (int)snapshot->bound;
     seen.recomputed = (int)snapshot->recomputed;
+    seen.backward = fold__in_training(f);
     int stopped = !visit || visit(&seen, user);
     for (uint32_t id = 1; id <= f->n_nodes && !stopped; id++) {
         if (snapshot->at[id] ? !fold__is_leaf(snapshot, id)
@@ -28882,6 +28896,53 @@ FOLD_API fold_status fold_ctx_visit(fold_ctx *f, fold_visitor *visit, void *user
         return made;
     fold__number_samples(&snapshot);
     return fold__end_snapshot(&snapshot, fold__visit_snapshot(&snapshot, visit, user) ? FOLD_IO : FOLD_OK);
+}
+
+/* Shows a part of a cell: the cell or an op. A function of its own, since the frames add up to over 1 KB. */
+static FOLD__NOINLINE int fold__visit_part(const fold__program *program, const fold_shape *shape,
+                                           const fold__ref *ref, fold_seen *seen, fold_visitor *visit,
+                                           void *user)
+{
+    uint32_t operand[FOLD_MAX_IN + 1], offset[FOLD_MAX_IN + 1];
+    const uint32_t list = (uint32_t)(1 + program->n_in), value = list + (uint32_t)program->n_list;
+    const uint32_t first[] = { value, 1, list, 0x80000000u }; /* in the order of FOLD__FROM_VALUE, ... */
+    for (int i = 0; i < seen->n_operands; i++) {
+        operand[i] = first[ref[i].kind] + ref[i].index;
+        offset[i] = ref[i].offset;
+    }
+    for (int i = 0, inputs = seen->n_in + seen->n_list; i < inputs + seen->n_out; i++)
+        *(i < inputs ? &seen->in[i] : &seen->out[i - inputs]) = &shape[i];
+    seen->operand = operand;
+    seen->offset = offset;
+    seen->rows = seen->row = seen->sample = -1;
+    seen->node.id += value;
+    return visit(seen, user);
+}
+
+FOLD_API fold_status fold_cell_visit(const fold_model *m, fold_cell cell, fold_visitor *visit, void *user)
+{
+    fold_seen seen = FOLD__ALL_ZERO;
+    if (!m || !visit || !cell.id || cell.salt != m->salt || cell.id > m->n_cells)
+        return m && visit ? FOLD_BAD_HANDLE : FOLD_BAD_ARGUMENT;
+    const fold__cell_data *data = &fold__cells(m)[cell.id - 1];
+    const fold__program *program = &data->program;
+    seen.name = data->name;
+    seen.n_in = program->n_in;
+    seen.n_list = program->n_list;
+    seen.n_out = seen.n_operands = program->n_out;
+    int stopped = fold__visit_part(program, data->shape, program->out, &seen, visit, user);
+    for (const fold__body_op *op = program->op; op < program->op + program->n_ops && !stopped; op++) {
+        memset(&seen, 0, sizeof seen);
+        seen.what = FOLD_SEEN_CALL;
+        fold__see_op(m, op, op->op, &seen);
+        seen.n_in = seen.n_operands = op->n_in;
+        seen.n_out = op->n_out;
+        seen.node.id = op->first_value;
+        seen.data = op->data;
+        stopped = fold__visit_part(program, &program->shape[op->first_shape], &program->ref[op->first_ref],
+                                   &seen, visit, user);
+    }
+    return stopped ? FOLD_IO : FOLD_OK;
 }
 
 FOLD_API fold_status fold_ctx_visit_times(const fold_ctx *f, fold_visitor *visit, void *user)
@@ -29198,7 +29259,7 @@ static void fold__put_number(fold__text *text, uint64_t number, int width)
 
 static void fold__put_floats(fold__text *text, const float *values, size_t count)
 {
-    if (fold__is_little_endian()) /* all at once: many times faster */
+    if (fold__is_little_endian()) /* writing all at once is many times faster */
         fold__put_bytes(text, (const char *)values, count * sizeof *values);
     for (size_t i = 0; i < count && !fold__is_little_endian(); i++)
         fold__put_number(text, fold__bits_of(values[i]), 4);
@@ -29283,8 +29344,8 @@ FOLD_API fold_status fold_model_save_to(fold_model *m, fold_writer *write, void 
 }
 
 #ifndef FOLD_NO_STDIO
-/* What standard C cannot do: create a file that is locked while its descriptor is open, remove a file only if
-   no saver has locked it, and flush to disk. Stdio writes the contents. */
+/* What standard C cannot do: create a file and hold a lock on it, remove a file only if no saver has locked
+   it, and flush to disk. Stdio writes the contents. */
 enum { FOLD__NAME_IN_USE = -2 }; /* the name exists; -1 stands for all other failures */
 
 #if defined(FOLD__DISK_POSIX)
@@ -29411,7 +29472,7 @@ static int fold__disk_replaceable(const char *path)
     wchar_t wide[FOLD__WIDE];
     return _wstat(fold__wide(path, wide), &there) || (there.st_mode & _S_IFMT) == _S_IFREG;
 }
-#else /* plain C: only one saver per path at a time, no flushing to disk */
+#else /* in plain C, a path may have only one saver at a time, and nothing is flushed to disk */
 static int fold__disk_create(const char *path)
 {
     FILE *there = fold__open_file(path, 0);
@@ -29621,8 +29682,8 @@ typedef struct fold__tensor {
     char *dims;          /* text of all dimensions in the header */
     uint32_t param;      /* 1 + the parameter to load it into, or 0 */
     int of_bytes;        /* whether it contains the scales of an int8 tensor to load */
-    const struct fold__tensor *scales; /* for an int8 tensor to load: one scale per index of its last axis or,
-                                          if the scales' rank is above 1, one per vector along that axis */
+    const struct fold__tensor *scales; /* scales of an int8 tensor: one per index of its last axis or, if of
+                                          rank 2 or more, one per vector along that axis */
     uint64_t begin, end; /* its bytes in the data of the file */
     const unsigned char *data;
 } fold__tensor;
@@ -29948,8 +30009,8 @@ static fold__tensor *fold__find_tensor(const fold__file *file, const char *const
 }
 
 #ifndef FOLD_NO_TEXT
-/* Returns the edit distance of two names without their common start and end, or 0 if they differ only in
-   module names in front of one of them. */
+/* Returns the edit distance of two names, or 0 if they differ only in module names in front of one of
+   them. */
 static size_t fold__name_distance(const char *a, const char *b)
 {
     size_t n = strlen(a), m = strlen(b), row[FOLD__SHORT];

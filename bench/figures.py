@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measures here and now, and writes the pages that show it: python3 bench/figures.py COMMAND [--kept] [--seconds S]
 
-    study              bench/STUDY.md           FOLD_DATA: real trees, DYNET: a clone of DyNet
-    dynet              its section of DyNet     DYNET
+    study              bench/STUDY.md and bench/log/STUDY.md   FOLD_DATA: real trees, DYNET: a clone of DyNet
+    dynet              their sections of DyNet  DYNET
     results            bench/log/RESULTS.md     PEERS: options of bench/peers/run.py
     programs           bench/log/PROGRAMS.md    FOLD_DATA: real data
     small, mixed, two  print one table of those pages
@@ -18,6 +18,7 @@ from pathlib import Path
 
 STUDY, RESULTS, PROGRAMS, FIGURES = map(Path, ("bench/STUDY.md", "bench/log/RESULTS.md", "bench/log/PROGRAMS.md", "bench/FIGURES.md"))
 README, LOG, MODES = Path("README.md"), Path("bench/log"), ("infer", "train")
+TABLES = LOG / "STUDY.md"  # those of the study that are long
 SMALL, DYNET, TWO = "Narrow and wide trees against batching by hand", "Beside DyNet", "Two threads"
 FRAME, PYTORCH = "A game's frame and a robot's step: median, tail and worst", "Beside PyTorch, rounds by turns"
 PLACE = re.compile("^Measured on .*", re.M)  # when and where a table was measured, with which fold.h
@@ -34,15 +35,16 @@ TREES = """`{command}`, one thread
 
 ![how many times as fast as one at a time, against the batch](study.svg)
 
-Columns of the tables:
+{table}"""
+COLUMNS = """Columns of the tables of real trees:
 
 - *alone*: one at a time, recorded and run eagerly
 - *by hand*: batched level by level on the same kernels; making the arrays of indices counts
 - *ratio* (the default), *depth*, *agenda*: recorded, scheduled and run by fold.h, with the schedule of this name
 - *record*, *schedule*, *run*: the parts of *ratio*
 - *MB*: memory of a recording and its run with *ratio*, and then by hand
-
-{table}"""
+"""
+WORDS, IN_WORDS = "### The tables in words\n", "## Real trees, in words\n\n[The tables](log/STUDY.md) are in the log.\n"
 MIXED = """Batches of a recording (`{command}`). mixed-N are trees of N kinds of nodes. No schedule makes fewer
 than *bound*, the sum of the longest chains of calls of each kind. DESIGN.md says how *ratio* chooses.
 
@@ -63,6 +65,10 @@ samples and optimiser, and their outputs, losses and gradients agree. DyNet's pr
 a gate are written. Each network is written in four or six forms, which bench/peers/dynet.cc lists. Each form is tried without autobatching
 and, in batches, also with it, by mean depth and by depth. The fastest three take part in all turns, and the table has the best of them. Only
 CompactVanillaLSTMBuilder (form 1 of the tagger) does not run by depth, where DyNet batches unlike nodes of it and its results are wrong.
+
+{table}"""
+DYNET_SHORT = """{words}
+[All rows](log/STUDY.md#beside-dynet) say which form of a network and which autobatching were DyNet's best.
 
 {table}"""
 WAYS = """
@@ -240,21 +246,37 @@ def in_words(text):
 
 def study():
     trees = measure("study", "bench/study --svg bench/study.svg --seconds 2 --looks 256")
+    tables = find("(?s)(^## Real trees.*?)^" + WORDS, trees.text)
+    dynet = beside_dynet()
     write_page(STUDY, "# Does dynamic batching pay on real trees?\n\n"
                "Made by `make bench-study`. The figures hold for this machine and day; ratios within a row carry further.",
-               [f"\n{trees.place}\n\n{fill(TREES, trees)}\n",
+               [f"\n{trees.place}\n\n{fill(TREES, trees)}\n".replace(tables + WORDS, IN_WORDS),
                 section(STUDY, "Networks that mix kinds of calls", "python3 bench/figures.py mixed", MIXED),
                 section(STUDY, "Networks of the literature", "bench/literature --seconds 4", LITERATURE),
-                section(STUDY, SMALL, "python3 bench/figures.py small --seconds 1", BY_HAND), dynet()])
+                section(STUDY, SMALL, "python3 bench/figures.py small --seconds 1", BY_HAND), in_short(dynet)])
+    write_page(TABLES, f"# All tables of the study\n\nMade by `make bench-study`; STUDY.md says what they show. {COLUMNS.rstrip()}",
+               [f"\n{trees.place}\n\n{tables.rstrip()}\n", dynet])
 
 
-def dynet():
-    return section(STUDY, DYNET, "python3 bench/peers/dynet.py", BESIDE_DYNET)
+def beside_dynet():
+    return section(TABLES, DYNET, "python3 bench/peers/dynet.py", BESIDE_DYNET)
+
+
+def in_short(dynet):
+    """The section for STUDY.md: a row a network, a column a batch."""
+    rows = collections.defaultdict(lambda: dict.fromkeys(("1", "16", "256"), "-"))
+    for line in table(dynet):
+        rows[line["network"], line[""]][line["batch"]] = line["ratio"]
+    short = "\n".join([row("network", "", "batch 1", "16", "256"), "|---|---|--:|--:|--:|"] + [row(*each, *rows[each].values()) for each in rows])
+    words = find("(?s)(^fold.h is faster in .*?: [0-9]+\\.)$", dynet)
+    return f"\n## {DYNET}\n\n{PLACE.search(dynet).group()}\n\n{DYNET_SHORT.format(words=words, table=short)}\n" if dynet else ""
 
 
 def study_dynet():
-    others = [part for part in parts_of(STUDY) if not part.startswith(f"## {DYNET}\n")]
-    STUDY.write_text(once("".join(others).rstrip("\n") + "\n" + dynet()))
+    dynet = beside_dynet()
+    for page, text in ((TABLES, dynet), (STUDY, in_short(dynet))):
+        others = [part for part in parts_of(page) if not part.startswith(f"## {DYNET}\n")]
+        page.write_text(once("".join(others).rstrip("\n") + "\n" + text))
 
 
 def results():
@@ -317,8 +339,8 @@ def peers(*batches, workloads=""):
             and line[2] in batches and line[3] != "not"]
 
 
-def beside_dynet():
-    return [float(line["ratio"]) for line in table(section_of(STUDY, DYNET))]
+def dynet_ratios():
+    return [float(line["ratio"]) for line in table(section_of(TABLES, DYNET))]
 
 
 def threads(*begin):
@@ -350,7 +372,7 @@ def readme_rows():
 
 
 def other_rows():
-    output, ratios, of_sick, of_sst = PROGRAMS.read_text(), beside_dynet(), "treelstm_sick --data DIR --seeds 5", "treelstm_sst --data DIR --seed 1"
+    output, ratios, of_sick, of_sst = PROGRAMS.read_text(), dynet_ratios(), "treelstm_sick --data DIR --seeds 5", "treelstm_sst --data DIR --seed 1"
     sick, sst, arm, listops = (numbers(program, output) for program in ("treelstm_sick", "treelstm_sst", "robot_arm", "listops"))
     frame = numbers("frame", section_of(RESULTS, FRAME))
     seeds = [[float(value) for value in re.findall(f"^RESULT treelstm_sst .*{key}=([0-9.]+)", output, re.M)] for key in ("accuracy5", "accuracy2")]
@@ -411,7 +433,7 @@ def quoted():
     merged = [rate("Equal calls made one", "treelstm-sick", mode) / rate("All workloads", "treelstm-sick", mode) for mode in MODES]
     cells = [rate("All workloads", each, mode) / rate(f"Without cells, {each}", each, mode) for each in networks for mode in MODES]
     share = find("recording and scheduling, ([0-9]+ to [0-9]+ %) of the time at hidden 150", STUDY.read_text())
-    return [(README, f"{span(beside_dynet())} times as fast"),
+    return [(README, f"{span(dynet_ratios())} times as fast"),
             (Path("examples/cookbook/training.md"), f"({span(merged)} times as fast)"),
             (Path("bench/DESIGN.md"), f"take {share} of the time"),
             (Path("bench/DESIGN.md"), f"take {span(cells)} times as long"),

@@ -748,10 +748,11 @@ static int fold_onnx__distance(const char *a, const char *b)
     return row[strlen(b) < FOLD_ONNX__MAX ? strlen(b) : (size_t)FOLD_ONNX__MAX];
 }
 
-/* "; nearest: ..." for a message: the most similar name with this origin or, if that is 0, with any. */
+/* "; nearest: ..." for a message: the most similar name with this origin or, if that is 0, with any. A name
+   with more than a third of its letters changed is not suggested, unless the name is very short. */
 static const char *fold_onnx__nearest(fold_onnx *o, const char *name, int origin)
 {
-    int best = 0, least = INT_MAX;
+    int best = 0, least = name && strlen(name) > 2 ? (int)(strlen(name) + 1) / 3 + 1 : INT_MAX;
     for (int i = 1; i < o->n_values && name; i++) {
         const fold_onnx__value *value = &o->values[i];
         const int fits = origin ? value->origin == origin : value->origin != FOLD_ONNX__UNKNOWN;

@@ -14,7 +14,8 @@
    Environments run side by side, and all their agents act in one batch. Each point of the learning curve is
    the mean of at least 100 episodes, with actions drawn from the policy. Training ends when such a mean
    reaches the goal, or after the number of updates that --updates sets. The trained weights are the same on
-   any number of threads, and with --eager, which runs op by op. */
+   any number of threads, and with --eager, which runs op by op. With the built-in environment and --isa
+   portable, they are the same on every machine. */
 #define FOLD_USE_THREADS
 #define FOLD_IMPLEMENTATION
 #include "../fold.h"
@@ -30,7 +31,7 @@
 /* What an environment chooses for itself; options may change it. */
 typedef struct settings {
     uint64_t seed;
-    int environments, updates, steps, layers, width, memory, threads, eager;
+    int environments, updates, steps, layers, width, memory, threads, eager, flush;
     double rate, entropy, discount, goal;
     const char *svg, *save, *load, *isa;
 } settings;
@@ -57,6 +58,7 @@ static void environment_settings(settings *s)
     s->updates = 100;
     s->layers = 1;
     s->rate = 0.003;
+    s->flush = 0; /* so that every machine learns the same */
 }
 
 static void environment_init(environment *e, uint64_t seed) { e->chance = fold_random_new(seed, 0); }
@@ -308,7 +310,7 @@ static uint64_t hash_of(const fold_model *m)
 
 static settings parse(int argc, char **argv)
 {
-    settings s = { 1, 64, 100, 64, 0, 64, 0, 1, 0, 0.001, 0.01, 0.98, 0, NULL, NULL, NULL, NULL };
+    settings s = { 1, 64, 100, 64, 0, 64, 0, 1, 0, 1, 0.001, 0.01, 0.98, 0, NULL, NULL, NULL, NULL };
     environment_settings(&s);
     const option list[] = {
         option_of_seed("--seed", &s.seed, "of weights, environments and choices"),
@@ -324,6 +326,7 @@ static settings parse(int argc, char **argv)
         option_of_number("--goal", &s.goal, -1e9, 1e9, "score at which it stops"),
         option_of_whole("--threads", &s.threads, 1, 64, "that run"),
         option_of_flag("--eager", &s.eager, "runs every op by itself when it is recorded: slower, to the same bits"),
+        option_of_whole("--flush", &s.flush, 0, 1, "1: denormal numbers count as 0: faster, but kinds of processors may disagree"),
         option_of_text("--svg", &s.svg, "FILE", "writes the learning curve as a picture"),
         option_of_text("--save", &s.save, "FILE", "writes the model with the optimiser's state"),
         option_of_text("--load", &s.load, "FILE", "continues with what --save wrote, in new episodes"),
@@ -349,7 +352,7 @@ static fold_model *model_of(const settings *s, const fold_ctx_desc *ctx)
     fold_model_desc desc = fold_model_desc_default();
     desc.seed = s->seed;
     desc.isa = s->isa;
-    desc.flush_subnormals = 1;
+    desc.flush_subnormals = s->flush;
     desc.threads = ctx->threads;
     desc.parallel_for = ctx->parallel_for;
     desc.pool = ctx->pool;

@@ -33,11 +33,13 @@ def recalled(page):
     for part in parts[1:]:
         title, text = part[3:].split("\n\n", 1)
         form = FORMS.get(title, figures.FENCED)
-        if title in FORMS or "\n```\n" in text:
+        if title != figures.DYNET and (title in FORMS or "\n```\n" in text):
             outputs[title] = output_of(text, form, place)
     if page == figures.STUDY:
-        of_trees = [part for part in parts if part[3:].split("\n")[0] not in FORMS]
-        outputs["study"] = output_of("".join(of_trees), figures.TREES, place)
+        of_trees = "".join(part for part in parts if part[3:].split("\n")[0] not in FORMS)
+        tables, beside_dynet = figures.parts_of(figures.TABLES)[1:]
+        outputs["study"] = output_of(of_trees.replace(figures.IN_WORDS, tables + figures.WORDS), figures.TREES, place)
+        outputs[figures.DYNET] = output_of(beside_dynet[3:].split("\n\n", 1)[1], figures.BESIDE_DYNET, place)
     return lambda title, command: outputs[title]
 
 
@@ -59,15 +61,17 @@ def main():
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "bench/log").mkdir(parents=True)
     pages = (figures.STUDY, figures.RESULTS, figures.PROGRAMS)
-    for page in pages:
+    for page in (*pages, figures.TABLES):
         shutil.copy(page, folder / page)
     os.chdir(folder)
     is_kept()
     for page, write in zip(pages, (figures.study, figures.results, figures.programs)):
-        before, figures.measure = page.read_text(), recalled(page)
+        written = (page, figures.TABLES)
+        before, figures.measure = [each.read_text() for each in written], recalled(page)
         write()
-        if page.read_text() != before:
-            sys.exit(f"{page} would be written as in {folder / page}")
+        for each, text in zip(written, before):
+            if each.read_text() != text:
+                sys.exit(f"{each} would be written as in {folder / each}")
 
 
 if __name__ == "__main__":

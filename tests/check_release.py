@@ -73,7 +73,7 @@ def zip_is_the_same(release):
 def what_it_has(release):
     wanted = ["fold.h", "LICENSE", "README.md", "CHANGELOG.md", "CMakeLists.txt", "Makefile", "examples/hello.c",
               "examples/sketch/sketch.ino", "examples/sketch/network.h", "site/index.html"]
-    wanted += ["examples/fold_%s.h" % each for each in ("draw", "fit", "onnx", "onnx_ops", "rl", "to_c", "torch")]
+    wanted += ["examples/fold_%s.h" % each for each in ("draw", "fit", "onnx", "onnx_ops", "record", "rl", "to_c", "torch")]
     yield from ("there is no " + name for name in wanted if name not in release.files)
     yield from ("%s is not for others" % name for name in release.files if name.startswith("."))
     for text, target in re.findall(r"\[([^\]]+)\]\(([^)#\s]+)[^)]*\)", release.text("README.md")):

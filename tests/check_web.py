@@ -1,17 +1,22 @@
-"""The pages of `make web` in a headless Chromium: python3 tests/check_web.py SITE FLIGHT [SCREENSHOTS]
+"""The pages of `make web` in Chromium and Firefox without a screen: python3 tests/check_web.py SITE FLIGHT [SCREENSHOTS]
 
 Opens every page of the folder SITE in windows of three sizes, in which it must fit, and looks for errors in the console and
 for links that lead nowhere. Then it plays with those pages that have a function look_at_…: FLIGHT is the hash that a flight
-of 300 agents for 300 frames must end with, which swarm prints as flight=… with --isa portable. Screenshots go to a folder."""
+of 300 agents for 300 frames must end with, which swarm prints as flight=… with --isa portable. Screenshots go to a folder.
+In Firefox, if it is there, pages are opened in one size, and only the one that learns is played with."""
 
 import base64
 import json
 import os
 import re
 import shlex
+import shutil
+import socket
 import struct
 import subprocess
 import sys
+import tempfile
+import time
 import urllib.parse
 import urllib.request
 
@@ -66,8 +71,20 @@ return `rgb(${[...copy.getImageData(sky.dots * (%(x)d - left), sky.dots * (%(y)d
 """
 
 
+SIZES = ((1280, 800), (844, 390), (390, 844), (1280, 800)) # the last one is that in which pages are played with
+
+
 class Browser:
+    """What tests ask of any browser."""
+
+    def wait(self, condition, seconds):
+        return self.run(WAIT, condition, seconds, kind="async")
+
+
+class Chromium(Browser):
     """A session of a WebDriver: chromedriver, which finds Chromium."""
+
+    name, mark, sizes, plays = "Chromium", "", SIZES, ("learn", "playground", "policy", "swarm")
 
     def __init__(self):
         self.driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, text=True)
@@ -77,6 +94,7 @@ class Browser:
     def open(self):
         wanted = {"browserName": "chrome", "goog:loggingPrefs": {"browser": "ALL"}, "goog:chromeOptions": OPTIONS}
         self.base += "/" + self.call("", capabilities={"alwaysMatch": wanted})["sessionId"]
+        self.call("/timeouts", script=200000)
 
     def call(self, path, method="POST", **data):
         request = urllib.request.Request(self.base + path, method=method, headers={"Content-Type": "application/json"},
@@ -87,8 +105,17 @@ class Browser:
     def run(self, script, *arguments, kind="sync"):
         return self.call("/execute/" + kind, script=script, args=arguments)
 
-    def wait(self, condition, seconds):
-        return self.run(WAIT, condition, seconds, kind="async")
+    def resize(self, width, height):
+        self.call("/goog/cdp/execute", cmd="Emulation.setDeviceMetricsOverride", params=shape(width, height))
+
+    def go(self, url):
+        self.call("/url", url=url)
+
+    def picture(self):
+        return self.call("/screenshot", "GET")
+
+    def told(self):
+        return self.call("/se/log", type="browser")
 
     def close(self):
         if "/session/" in self.base:
@@ -97,7 +124,86 @@ class Browser:
         self.driver.wait()
 
 
-SIZES = ((1280, 800), (844, 390), (390, 844), (1280, 800)) # the last one is that in which pages are played with
+class Firefox(Browser):
+    """A session of Marionette, which Firefox speaks on a socket: JSON behind its length."""
+
+    name, mark, sizes, plays = "Firefox", "-firefox", SIZES[-1:], ("learn",)
+
+    def __init__(self):
+        self.profile, self.socket, self.calls = tempfile.mkdtemp(), None, 0
+        with open(os.path.join(self.profile, "user.js"), "w", encoding="utf-8") as file:
+            file.write('user_pref("marionette.port", 0);\n') # any that is free
+        command = [FIREFOX, "--headless", "--no-remote", "--marionette", "--remote-allow-system-access", "--profile", self.profile]
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def open(self):
+        port, end = os.path.join(self.profile, "MarionetteActivePort"), time.monotonic() + 60
+        while not os.path.isfile(port) or not os.path.getsize(port):
+            if self.process.poll() is not None or time.monotonic() > end:
+                raise RuntimeError("Firefox does not begin")
+            time.sleep(0.1)
+        with open(port, encoding="utf-8") as file:
+            self.socket = socket.create_connection(("127.0.0.1", int(file.read())), timeout=300)
+        self.stream = self.socket.makefile("rb")
+        self.answer() # what it is
+        self.call("WebDriver:NewSession")
+        self.call("WebDriver:SetTimeouts", script=200000)
+        self.go("about:blank") # its first page allows no eval
+
+    def answer(self):
+        length = b""
+        while not length.endswith(b":"):
+            length += self.stream.read(1) or b"end:"
+        return json.loads(self.stream.read(int(length[:-1])))
+
+    def call(self, command, **data):
+        self.calls += 1
+        message = json.dumps([0, self.calls, command, data]).encode()
+        self.socket.sendall(b"%d:%s" % (len(message), message))
+        _, _, error, answer = self.answer()
+        if error:
+            raise RuntimeError("%s: %s" % (command, error["message"]))
+        return answer.get("value") if isinstance(answer, dict) else answer
+
+    def run(self, script, *arguments, kind="sync"):
+        """By eval, which sees what the page declared by const and let."""
+        command = {"sync": "WebDriver:ExecuteScript", "async": "WebDriver:ExecuteAsyncScript"}[kind]
+        function = json.dumps("(function () {%s\n})" % script)
+        return self.call(command, script="return window.eval(%s).apply(null, arguments)" % function, args=arguments)
+
+    def resize(self, width, height):
+        for _ in range(2): # the first time its own bars are unknown
+            bars = self.run("return [outerWidth - innerWidth, outerHeight - innerHeight]")
+            self.call("WebDriver:SetWindowRect", width=width + bars[0], height=height + bars[1])
+
+    def go(self, url):
+        self.call("WebDriver:Navigate", url=url)
+
+    def picture(self):
+        return self.call("WebDriver:TakeScreenshot", full=False)
+
+    def told(self):
+        self.call("Marionette:SetContext", value="chrome")
+        told = self.call("WebDriver:ExecuteScript", script=TOLD, args=[])
+        self.call("Marionette:SetContext", value="content")
+        return told
+
+    def close(self):
+        if self.socket:
+            self.socket.close()
+        self.process.terminate()
+        self.process.wait()
+        shutil.rmtree(self.profile, ignore_errors=True)
+
+
+FIREFOX = shutil.which("firefox-esr") or shutil.which("firefox")
+# Errors of pages and of their threads, without warnings.
+TOLD = """
+const errors = Services.console.getMessageArray().filter(message =>
+    message instanceof Components.interfaces.nsIScriptError && !(message.flags & 1) && /^(file|blob):/.test(message.sourceName));
+Services.console.reset();
+return errors.map(error => `${error.sourceName}:${error.lineNumber}: ${error.errorMessage}`);
+"""
 FITS = """
 const page = document.scrollingElement, { clientWidth, clientHeight } = page;
 return page.scrollWidth <= clientWidth && page.scrollHeight <= clientHeight && clientWidth === innerWidth && clientHeight === innerHeight;
@@ -111,17 +217,17 @@ def shape(width, height):
 
 
 def every_page(browser, site, name, screenshots):
-    """Yields what must hold in every page, and leaves it open; returns its links."""
+    """Yields what must hold in every page, and leaves it open."""
     url = "file://" + os.path.join(os.path.abspath(site), name + ".html")
-    for width, height in SIZES:
-        browser.call("/goog/cdp/execute", cmd="Emulation.setDeviceMetricsOverride", params=shape(width, height))
-        if width != SIZES[-1][0] or browser.call("/url", "GET") != url:
-            browser.call("/url", url=url)
+    for width, height in browser.sizes:
+        browser.resize(width, height)
+        if width != SIZES[-1][0] or browser.run("return location.href") != url:
+            browser.go(url)
         browser.wait("return document.readyState === 'complete'", 10)
         browser.wait("return typeof ready === 'undefined' || ready()", 30)
         yield "%s fits into %d x %d" % (name, width, height), browser.run(FITS)
-        with open(os.path.join(screenshots, "%s-%dx%d.png" % (name, width, height)), "wb") as file:
-            file.write(base64.b64decode(browser.call("/screenshot", "GET")))
+        with open(os.path.join(screenshots, "%s-%dx%d%s.png" % (name, width, height, browser.mark)), "wb") as file:
+            file.write(base64.b64decode(browser.picture()))
     yield "%s says what it shows" % name, browser.run("return document.title && document.querySelector('h1')?.textContent")
 
 
@@ -189,7 +295,7 @@ return above.top >= 0 && below.left >= 0 && below.right <= innerWidth && below.b
 def look_at_small_swarm(browser):
     """On a telephone both bars are shown and all else is folded; unfolded, it fits."""
     for width, height in SIZES[1:]:
-        browser.call("/goog/cdp/execute", cmd="Emulation.setDeviceMetricsOverride", params=shape(width, height))
+        browser.resize(width, height)
         browser.call("/refresh")
         browser.wait("return ready()", 30)
         folded = browser.run("return !$('about').open && !$('more').open")
@@ -281,7 +387,7 @@ def look_at_policy(browser):
     yield "memory of files is given back", browser.run(MEMORY) == held
     yield from look_at_states(browser, folder, inputs)
     for width, height in SIZES:
-        browser.call("/goog/cdp/execute", cmd="Emulation.setDeviceMetricsOverride", params=shape(width, height))
+        browser.resize(width, height)
         for tab in range(1, 4):
             browser.run("document.querySelector('#tabs button:nth-child(%d)').click()" % tab)
             yield "part %d fits into %d x %d" % (tab, width, height), browser.run(FITS)
@@ -348,13 +454,21 @@ def look_at_playground(browser):
         yield "%s: the page says %s, its C %s" % (net, told, ran), told == ran and told in plan
         yield "%s: is timed again" % net, browser.wait("return waiting && $('same').textContent.startsWith('128 ')", 10)
         link = browser.run("return location.href")
-        browser.call("/url", url="about:blank")
-        browser.call("/url", url=link)
+        browser.go("about:blank")
+        browser.go(link)
         yield "%s: the link carries the text" % net, browser.wait("return $('text').value === %s" % json.dumps(typed), 10)
     browser.run("choose('trees'); " + TYPE, "7\n[MAX 1 [MIN 2 3]")
     yield "an open list is told", browser.run(FIGURES)[2] == "line 2: a ] is missing"
     browser.run(TYPE, "[MAX 1 2]" * 10000)
     yield "too much text is told", "more text" in browser.run(FIGURES)[2]
+
+
+THOUSAND = "--environments 1000 --steps 20 --updates 2"
+
+
+def natively_learned(options):
+    command = ["build/web/native_train", "--isa", "portable", *options.split()]
+    return re.search(r" hash=(\w+)", subprocess.run(command, capture_output=True, text=True, check=True).stdout).group(1)
 
 
 def look_at_learn(browser):
@@ -369,23 +483,29 @@ def look_at_learn(browser):
     yield "its hash is %s, the native program's %s" % (here, native), equal
     browser.run("$('again').click()")
     yield "it learns again", browser.wait("return !finished && told.more && told.steps > 0", 20)
+    page = browser.run("return location.href")
+    browser.go("about:blank")
+    browser.go(page + "#" + THOUSAND)
+    yield "a thousand agents learn", browser.wait("return typeof finished !== 'undefined' && finished", 60)
+    here, native = browser.run("return $('here').textContent"), natively_learned(THOUSAND)
+    yield "their hash is %s, the native program's %s" % (here, native), here == native
 
 
 PLAYS = {"learn": look_at_learn, "playground": look_at_playground, "policy": look_at_policy, "swarm": look_at_swarm} # pages that are played with
 
 
-def look_at(browser, site, flight, screenshots):
-    """Yields what was tested and whether it holds."""
+def look_at_pages(browser, site, flight, screenshots, links):
+    """Yields what was tested of all pages and whether it holds, and adds their links."""
     browser.open()
-    browser.call("/timeouts", script=200000)
-    os.makedirs(screenshots, exist_ok=True)
-    links = set()
     for name in sorted(file[:-5] for file in os.listdir(site) if file.endswith(".html")):
         yield from every_page(browser, site, name, screenshots)
         links.update(browser.run(LINKS))
-        yield from PLAYS[name](browser, *[flight][:name == "swarm"]) if name in PLAYS else ()
-        told = browser.call("/se/log", type="browser")
+        yield from PLAYS[name](browser, *[flight][:name == "swarm"]) if name in browser.plays else ()
+        told = browser.told()
         yield "%s: the console is empty, and not: %s" % (name, told), not told
+
+
+def look_at_site(site, links):
     dead = list(dead_links(links))
     yield "links lead to files and functions, and not: %s" % dead, links and not dead
     size = sum(os.path.getsize(os.path.join(path, file)) for path, _, files in os.walk(site) for file in files)
@@ -393,17 +513,30 @@ def look_at(browser, site, flight, screenshots):
     yield "the site has at most %d bytes" % LARGEST_SITE, size <= LARGEST_SITE
 
 
+def look_at(site, flight, screenshots):
+    """Yields what was tested and whether it holds."""
+    os.makedirs(screenshots, exist_ok=True)
+    links = set()
+    for kind in (Chromium, Firefox):
+        if kind is Firefox and not FIREFOX:
+            print("SKIPPED: the pages in Firefox (firefox-esr is not installed)")
+            continue
+        browser = kind()
+        try:
+            for what, holds in look_at_pages(browser, site, flight, screenshots, links):
+                yield "%s: %s" % (browser.name, what), holds
+        finally:
+            browser.close()
+    yield from look_at_site(site, links)
+
+
 def main():
-    site, flight, screenshots = (sys.argv[1:] + ["build/screenshots"])[:3]
-    browser, failed, passed = Browser(), 0, 0
-    try:
-        for what, holds in look_at(browser, site, flight, screenshots):
-            passed += bool(holds)
-            failed += not holds
-            if not holds:
-                print("FAILED:", what)
-    finally:
-        browser.close()
+    failed, passed = 0, 0
+    for what, holds in look_at(*(sys.argv[1:] + ["build/screenshots"])[:3]):
+        passed += bool(holds)
+        failed += not holds
+        if not holds:
+            print("FAILED:", what)
     print("%d passed, %d failed" % (passed, failed))
     return failed != 0
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LIST = ROOT / "tests" / "interface.txt"
-HEADERS = ["fold.h"] + ["examples/fold_%s.h" % name for name in ("draw", "fit", "onnx", "rl", "to_c", "torch")]
+HEADERS = ["fold.h"] + ["examples/fold_%s.h" % name for name in ("draw", "fit", "onnx", "record", "rl", "to_c", "torch")]
 
 
 def public_part(text, guard):

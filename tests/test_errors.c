@@ -727,6 +727,7 @@ static va_list no_arguments; /* a format that is NULL reads none */
     X(STATUS, fold_ctx_print_splits, (f, g->write, NULL)) \
     X(STATUS, fold_ctx_visit, (f, NULL, NULL)) \
     X(STATUS, fold_ctx_visit_times, (f, NULL, NULL)) \
+    X(STATUS, fold_cell_visit, (m, cell, NULL, NULL)) \
     X(STATUS, fold_model_print, (m, g->write, NULL)) \
     X(VOID, fold_ctx_stats, (f)) \
     X(VOID, fold_row, (ZERO(fold_rows), g->n)) \

@@ -1038,6 +1038,64 @@ static void visits(void)
     fold_model_free(n.m);
 }
 
+/* The body of a cell, and what a call of it shows: its inputs that are lists, and which cell it is. */
+typedef struct body { int what[2], n, lists; char text[300]; fold_cell called; const int *rows; } body;
+static int see_body(const fold_seen *s, void *user)
+{
+    body *b = (body *)user;
+    if (s->what > FOLD_SEEN_CALL || b->n > 250) return 1;
+    b->n += snprintf(b->text + b->n, sizeof b->text - (size_t)b->n, "%s %u(", s->name, (unsigned)s->node.id);
+    for (int i = 0; i < s->n_operands; i++) b->n += snprintf(b->text + b->n, sizeof b->text - (size_t)b->n, "%s%x+%u", i ? " " : "", (unsigned)s->operand[i], (unsigned)s->offset[i]);
+    b->n += snprintf(b->text + b->n, sizeof b->text - (size_t)b->n, ") %d %d %d; ", s->n_in, s->n_out, s->out[0]->dim[0]);
+    return 0;
+}
+static int see_called(const fold_seen *s, void *user)
+{
+    body *b = (body *)user;
+    if (s->what == FOLD_SEEN_LEAF && s->index) b->rows = (const int *)s->index;
+    if (s->what == FOLD_SEEN_CALL && s->is_cell) b->called = s->called, b->lists = (int)s->lists;
+    if (b->rows) CHECK(b->rows[0] == 7 && b->rows[1] == 2);
+    return 0;
+}
+static void bias_and_half(fold_ctx *f, const fold_node *in, fold_node *out, const void *user)
+{
+    const net *n = (const net *)user;
+    out[0] = fold_add(f, fold_use(f, n->b), in[1]);
+    out[1] = fold_exp(f, fold_slice(f, out[0], 0, 1, 2));
+}
+static void bodies(void)
+{
+    static const int rows[2] = { 7, 2 };
+    net n = make_net("join", "digit");
+    body b;
+    fold_cell none = { 0, 0 }, other;
+    memset(&b, 0, sizeof b);
+    CHECK_INT(fold_cell_visit(n.m, n.join, see_body, &b), FOLD_OK);
+    CHECK_TEXT(b.text, "join 3(4+0) 2 1 4; linear 3(1+0 2+0) 2 1 4; tanh 4(3+0) 1 1 4; ");
+    memset(&b, 0, sizeof b);
+    other = pair_cell(n.m, "half", bias_and_half, &n, sizeof n, 2, H);
+    CHECK_INT(fold_cell_visit(n.m, other, see_body, &b), FOLD_OK);
+    CHECK_TEXT(b.text, "add 3(80000002+0 2+0) 2 1 4; exp 4(3+1) 1 1 2; ");
+    b.n = 251;
+    CHECK_INT(fold_cell_visit(n.m, other, see_body, &b), FOLD_IO);
+    CHECK_INT(fold_cell_visit(n.m, none, see_body, &b), FOLD_BAD_HANDLE);
+    other.id += 1;
+    CHECK_INT(fold_cell_visit(n.m, other, see_body, &b), FOLD_BAD_HANDLE);
+    CHECK_INT(fold_cell_visit(NULL, n.join, see_body, &b), FOLD_BAD_ARGUMENT);
+    CHECK_INT(fold_cell_visit(n.m, n.join, NULL, NULL), FOLD_BAD_ARGUMENT);
+    fold_ctx *f = fold_ctx_new(n.m, NULL);
+    fold_node in[2];
+    in[0] = fold_lookup(f, n.digit, 3);
+    in[1] = fold_list_lookup(f, n.digit, rows, 2);
+    const fold_node root = fold_call(f, n.join, in, 2);
+    memset(&b, 0, sizeof b);
+    CHECK_INT(fold_run(f, &root, 1), FOLD_OK);
+    CHECK_INT(fold_ctx_visit(f, see_called, &b), FOLD_OK);
+    CHECK(b.called.id == n.join.id && b.called.salt == n.join.salt && b.lists == 2 && b.rows);
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+}
+
 /* A reference that no call reads is shown in an eager context alone, where an exporter must know it, and never drawn. */
 static void unread_references(void)
 {
@@ -1415,6 +1473,7 @@ int main(int argc, char **argv)
     check_run("visits", visits);
     check_run("unread references", unread_references);
     check_run("what visitors see", described);
+    check_run("bodies of cells", bodies);
     check_run("visits of times", times);
     check_run("a broken recording", broken_recording);
     check_run("looking in a block", in_a_block);

@@ -1886,6 +1886,7 @@ static void misuse(void)
     out.name = "lost";
     CHECK_INT(fold_onnx_record(o, f, &in, 1, NULL, &out, 1), FOLD_BAD_ARGUMENT);
     CHECK_TEXT(fold_ctx_message(f), "onnx: nothing makes 'lost'");
+    CHECK(!strstr(fold_ctx_message(f), "nearest")); /* no name is like it */
     fold_ctx_reset(f);
     out.name = "centred"; /* needs obs alone */
     CHECK_INT(fold_onnx_record(o, f, &in, 1, NULL, &out, 1), FOLD_OK);

@@ -3,7 +3,7 @@
    backwards, reads in between; steps of optimisers, freezing, saving and loading. It is executed twice, the
    second time with contexts that are eager, and all values, gradients and parameters must have the same bits.
    A session that fails is made as small as it can be, and printed as a program in C that shows the
-   difference.
+   difference. With --file, its recordings are written as well, for examples/replay.c.
 
    Then recordings are held to reference.h, value by value and gradient by gradient: sessions_reference.h.
 
@@ -25,6 +25,8 @@
 #include "../examples/fold_fit.h"
 #define FOLD_TORCH_IMPLEMENTATION
 #include "../examples/fold_torch.h"
+#define FOLD_RECORD_IMPLEMENTATION
+#include "../examples/fold_record.h"
 #define FOLD_TO_C_IMPLEMENTATION
 #include "../examples/fold_to_c.h"
 #include "check.h"
@@ -1166,6 +1168,23 @@ static void make_net(net *n, int inference, const session *s)
     status(fold_model_status(n->m), fold_model_message(n->m));
 }
 
+/* Writes what a context has recorded at the end, for examples/replay.c. */
+static const char *recordings; /* the prefix of their files; NULL: none */
+static void write_recording(const session *s, int context)
+{
+    char name[320];
+    snprintf(name, sizeof name, "%s%llu_%d.foldrecord", recordings, (unsigned long long)s->seed, context);
+    FILE *to = fopen(name, "wb");
+    if (!to)
+        return;
+    const fold_record_result written = fold_record_write(world.live[context].f, NULL, fold_to_file, to);
+    fclose(to);
+    if (written.status) {
+        printf("%s is not written: %s\n", name, written.message);
+        remove(name);
+    }
+}
+
 static void execute(const session *s, enum turn by)
 {
     const int models = models_of(s);
@@ -1192,6 +1211,8 @@ static void execute(const session *s, enum turn by)
     for (int i = 0; i < s->n_contexts; i++) {
         if (turn == BATCHED && world.live[i].f)
             world.plan_hits += fold_ctx_stats(world.live[i].f).plan_hits;
+        if (turn == BATCHED && world.live[i].f && recordings)
+            write_recording(s, i);
         world.homes[s->context[i].home] += turn == BATCHED;
         close_context(world.live[i].f, i);
     }
@@ -1871,7 +1892,9 @@ static void report_failure(enum verdict verdict)
            sight.text[0], sight.text[1][0] ? "; eager: " : "", sight.text[1]);
     fflush(stdout);
     shrink(verdict, options.seconds);
+    recordings = options.prefix;
     judge_here(&the_session);
+    recordings = NULL;
     check_that(0, __FILE__, __LINE__, "--sessions 1 --seed %llu: it %s; shrunk to %d steps and %d calls",
                (unsigned long long)the_session.seed, verdict_text[verdict], the_session.n_steps,
                left_items(&the_session));
@@ -1979,6 +2002,7 @@ static const struct { const char *name, *why; } not_called[] = {
     { "fold_model_fail", "sessions have no errors" },
     { "fold_ctx_fail", "sessions have no errors" },
     { "fold_format", "sessions have no errors" },
+    { "fold_cell_visit", "examples/fold_record.h calls it" },
     { "fold_model_memory", "examples/fold_fit.h calls it" },
     { "fold_model_clear_error", "sessions have no errors" },
     { "fold_tensors_open", "it is fold_tensors_open_memory of a file" },

@@ -1,5 +1,5 @@
 /* The functions that learn.html calls, compiled to WebAssembly by `make web`: the whole of train.c, whose main is not linked.
-   With its default settings it learns the parameters of `./train --isa portable`, bit for bit.
+   It has the options of train.c, and learns the parameters of `./train --isa portable` with these options, bit for bit.
 
    The page makes one instance that learns, and another one that shows some carts. Networks pass from one to the other as
    files in memory: network_file.h. */
@@ -10,12 +10,18 @@
 #define PAGE(name) __attribute__((export_name(#name))) name
 #include "network_file.h"
 
-enum { CARTS = 16, APART = 9 }; /* that are shown; steps by which one begins after the other */
+enum {
+    CARTS = 16, /* that are shown */
+    APART = 9,  /* steps by which one begins after the other */
+    MOST_LETTERS = 256,
+    MOST_WORDS = 64
+};
 
 /* Where a cart and the tip of its pole are, and for how many steps it has stood. */
 typedef struct shown { float x, angle, steps; } shown;
 
 static struct {
+    char options[MOST_LETTERS];
     settings s;
     run r;
     world w;
@@ -28,11 +34,18 @@ static struct {
     shown shown[CARTS];
 } page;
 
+/* Where the page writes options, as on a command line, before it calls begin. */
+char *PAGE(options)(void) { return page.options; }
+int PAGE(most_letters)(void) { return MOST_LETTERS; }
+
 void PAGE(begin)(void)
 {
-    static char name[] = "train", *words[] = { name };
+    static char name[] = "train";
+    char *words[MOST_WORDS] = { name };
+    int count = 1;
     const fold_ctx_desc ctx = fold_ctx_desc_default();
-    page.s = parse(1, words);
+    for (char *word = strtok(page.options, " "); word && count < MOST_WORDS; word = strtok(NULL, " ")) words[count++] = word;
+    page.s = parse(count, words);
     page.m = network_file.network = model_of(&page.s, &ctx);
     page.t = trainer_of(page.m, &page.s, &ctx);
     page.r = run_new(&page.s);
@@ -56,6 +69,7 @@ const double *PAGE(curve_steps)(void) { return page.r.curve_steps; }
 double PAGE(steps)(void) { return page.r.steps; }
 double PAGE(by_chance)(void) { return page.r.by_chance; }
 double PAGE(goal)(void) { return page.s.goal; }
+int PAGE(agents)(void) { return page.w.agents; }
 int PAGE(parameters)(void)
 {
     int count;

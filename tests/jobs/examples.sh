@@ -21,11 +21,16 @@ long() { sanitizing || "$@"; }
 real() { [ -z "${FOLD_DATA:-}" ] || "$@"; } # without such data real_data says what is skipped
 
 small_examples() {
-    for each in hello plan notebook parity save; do example $each; done
+    for each in hello plan notebook parity replay save; do example $each; done
     prints "parity" ./build/parity "RESULT parity right_before= right_of_12=100.0 right_of_100=100.0 hash="
     step "parity learns the same in every run" same_hash ./build/parity
     prints "save" "(cd $out && ../../save)" "RESULT save won_before= of=100 won_after= of=500 same=1"
     step "save learns the player's habits, the same in every run" save_learns
+    keys="RESULT replay calls=39 samples=4 bytes= ways= same= printed="
+    prints "replay" "(cd $out && ../../replay --write small.foldrecord)" "$keys"
+    prints "replay of a file" "(cd $out && ../../replay small.foldrecord)" "$keys"
+    step "replay names the first node that differs" says "$(altered_replay)" \
+        "as in the file, eager .*: node [0-9]* (join, .*: values here are not those in the file"
     prints "notebook" ./build/notebook "RESULT notebook checked=31 wrong=0"
     step "notebook prints its batches" notebook_batches
     example mpi_sick sharing
@@ -34,6 +39,10 @@ small_examples() {
     prints "mpi_sick" "FOLD_DATA= $small --shards 3 --threads 2" "$keys data=generated"
     step "mpi_sick: shards change the loss by rounding alone" same_loss "FOLD_DATA= $small"
     real prints "mpi_sick on real pairs" "$small --shards 3" "$keys data=sick"
+}
+altered_replay() { # a command that plays small.foldrecord with another bias
+    echo "(cd $out && sed 's/^param join.b .*/param join.b 0 6 values 3f800000*6 ;/' small.foldrecord >other.foldrecord
+        ../../replay other.foldrecord)"
 }
 save_learns() { # it writes its file where it runs
     for run in first second; do (cd "$out" && ../../save >$run) || return; done

@@ -52,7 +52,7 @@ older_versions() { # each companion needs the version that is beside it, and say
     mkdir -p "$out/older"
     printf '#define FOLD_H\n#define FOLD_VERSION "%s"\n' "$1.$2.$3" >"$out/older/fold.h"
     printf '#define FOLD_VERSION_%s %s\n' MAJOR "$1" MINOR "$2" PATCH "$3" >>"$out/older/fold.h"
-    for each in draw fit onnx rl to_c torch; do
+    for each in draw fit onnx record rl to_c torch; do
         step "fold_$each.h refuses an older fold.h" refuses_older "fold_$each.h" "$needed" "$1.$2.$3"
     done
     step "fold_onnx_ops.h says what to include instead" sh -c "
@@ -89,8 +89,8 @@ cmake_projects() {
     else skip "the library with cblas" "there is no cblas.h"; fi
 }
 header_as_source() { # language: lines that compile each header by itself
-    for header in fold.h examples/fold_draw.h examples/fold_fit.h examples/fold_onnx.h examples/fold_rl.h \
-        examples/fold_to_c.h examples/fold_torch.h; do
+    for header in fold.h examples/fold_draw.h examples/fold_fit.h examples/fold_onnx.h \
+        examples/fold_record.h examples/fold_rl.h examples/fold_to_c.h examples/fold_torch.h; do
         name=$(basename "$header" .h | tr '[:lower:]' '[:upper:]')
         echo "list(APPEND sources $fold/$header)
             set_source_files_properties($fold/$header PROPERTIES

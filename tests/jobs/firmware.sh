@@ -84,6 +84,23 @@ printed() {
         "instructions_per_step=$((ticks * 40))"
 }
 
+# The head of a small GRU learns there, too.
+adapts() {
+    set -- -DFOLD_NO_TEXT -DFOLD_PLAIN_CONTEXTS -DFOLD_NO_STDIO -DFOLD_NO_MALLOC -DFOLD_REPRODUCIBLE
+    here="$CC -O0"
+    ! have tcc || here=tcc # in a hundredth of the time
+    compiled "adapt, here" $here "$@" -DFOLD_ONLY_PORTABLE -o "$out/adapt" examples/cookbook/adapt.c -lm &&
+        compiled "adapt: the implementation" m7 "$@" -DFOLD_IMPLEMENTATION -x c -c fold.h -o "$out/m7.o" || return
+    printed=$("$out/adapt") hash=${printed##* hash }
+    set -- --specs=nano.specs "$@" $declarations "$out/m7.o" examples/cookbook/adapt.c
+    bytes=$(on_m7 "$@" | sed -n 's/^model \([0-9]*\) bytes, context \([0-9]*\) bytes.*/\1 \2/p')
+    ran=$(on_m7 "-DMODEL_BYTES=${bytes% *}" "-DCONTEXT_BYTES=${bytes#* }" "$@")
+    step "adapt: the desktop's bits, in blocks of $bytes bytes" test "${ran##* hash }" = "$hash" -a -n "$hash"
+    sizes=$(arm-none-eabi-size "$out/m7.elf" | awk 'NR == 2 { print $1 + $2, $2 + $3 }')
+    step "adapt: at most 135000 bytes of flash, 158000 of RAM" at_most "${sizes% *}" 135000 "${sizes#* }" 158000
+    echo "RESULT adapt flash=${sizes% *} ram=${sizes#* } model=${bytes% *} context=${bytes#* } hash=$hash"
+}
+
 # -- RISC-V ------------------------------------------------------------------------------------------
 on_riscv() { # bits, flags and source…: what it prints there; the counter counts instructions
     bits=$1; shift

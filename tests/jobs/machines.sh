@@ -33,10 +33,13 @@ with_files() ( # machine, emulator, arguments of test_files, compile command…:
     on "$machine, golden" "$runs" golden "" "$@" -O2 $declarations "$out/files.o"
 )
 
+leaves() { ln -f "$2" "$bin/$1.o"; } # machine, object: its implementation, for lockstep
+
 aarch64() {
-    set -- aarch64-linux-gnu-gcc -O2 -static
+    set -- aarch64-linux-gnu-gcc -O2 -static -DFOLD_USE_THREADS
     qemu=qemu-aarch64-static object=$out/kernels.o
     hosted "aarch64, kernels" $qemu kernels short "$@" $warnings -DFOLD__SHARED_WORK=500 -DFOLD__LONG_LIST=2
+    leaves aarch64 "$object"
     on "aarch64, golden" $qemu golden "" "$@" $declarations "$object"
     on "aarch64, ops" $qemu ops "matmul softmax_mean gelu_tanh NaN" "$@" $declarations "$object"
     on "aarch64, sessions" $qemu sessions "--sessions 100 --reference 10" "$@" $declarations "$object"
@@ -46,15 +49,24 @@ aarch64() {
         on "aarch64 by clang, golden" $qemu golden "" clang --target=aarch64-linux-gnu -O1 -static $warnings
 }
 arm() { # NEON flushes subnormal numbers: compilers use it under unsafe flags alone
-    set -- arm-linux-gnueabihf-gcc -static
+    set -- arm-linux-gnueabihf-gcc -static -DFOLD_USE_THREADS
     with_files arm qemu-arm-static place "$@"
+    leaves arm "$out/files.o"
     compiled "arm, unsafe flags" "$@" -O2 -mfpu=neon -funsafe-math-optimizations -I. -c -o "$out/unsafe.o" \
         $implementation &&
         on "arm, golden, unsafe flags" qemu-arm-static golden "" "$@" -O2 $declarations "$out/unsafe.o"
     needs "arm by clang" clang && on "arm by clang, golden" qemu-arm-static golden "" \
         clang --target=arm-linux-gnueabihf -march=armv7-a -mfpu=neon -O1 -static $warnings
 }
-riscv64() { both riscv64 qemu-riscv64-static riscv64-linux-gnu-gcc -static; }
+riscv64() {
+    set -- riscv64-linux-gnu-gcc -static -DFOLD_USE_THREADS $warnings
+    for each in "plain -O2" "fused -O1 -DFOLD_REPRODUCIBLE"; do
+        flags=${each#* } object=$out/${each%% *}.o
+        compiled "riscv64 $flags" "$@" $flags -I. -c -o "$object" $implementation &&
+            on "riscv64, golden $flags" qemu-riscv64-static golden "" "$@" $flags $declarations "$object"
+        leaves "riscv64_${each%% *}" "$object"
+    done
+}
 powerpc64() { with_files powerpc64 qemu-ppc64-static "" powerpc64-linux-gnu-gcc -static; } # big-endian files
 s390x() { both s390x qemu-s390x-static s390x-linux-gnu-gcc -static; }
 i686() {
@@ -80,6 +92,47 @@ cortex() { # both or golden, m4 or m7, its floating-point unit, the machine of q
 on_board() { # a machine of qemu: how it runs a program that prints by semihosting
     echo "qemu-system-arm -M $1 -nographic -monitor none -serial none -semihosting-config" \
         "enable=on,target=native,chardev=c -chardev stdio,id=c -kernel"
+}
+
+# -- lock-step ---------------------------------------------------------------------------------------
+# A thousand agents learn by examples/train.c: to one hash by the portable kernels of all machines, and to one by
+# all kernels with fused multiply-adds. Other jobs left the implementations. In browsers the page learns.
+lockstep() {
+    thousand="--environments 1000 --steps 8 --updates 2 --width 16"
+    case $(uname -m) in
+    x86_64) fused="fused:avx512 fused:avx2" ;;
+    aarch64) fused=fused:neon ;;
+    *) fused= ;;
+    esac
+    : >"$out/learned"
+    learn_on here "" "$bin/fold.o" "plain:portable $fused" $CC $(native)
+    learn_on clang "" "$bin/clang.o" "plain:portable $fused" clang -march=native
+    learn_on aarch64 qemu-aarch64-static "$bin/aarch64.o" "plain:portable fused:neon" aarch64-linux-gnu-gcc -static
+    learn_on arm qemu-arm-static "$bin/arm.o" plain:portable arm-linux-gnueabihf-gcc -static
+    for form in plain fused; do
+        learn_on "riscv64_$form" qemu-riscv64-static "$bin/riscv64_$form.o" $form:portable \
+            riscv64-linux-gnu-gcc -static
+    done
+    sed 's/^/RESULT lockstep /' "$out/learned"
+}
+learn_on() ( # machine, emulator, implementation, kernels that learn, compile command…
+    machine=$1 emulator=$2 object=$3 kernels=$4; shift 4
+    what="lock-step on $machine"
+    [ -e "$object" ] || { skip "$what" "no job left an implementation"; return; }
+    compiled "$what" "$@" -O2 $declarations -o "$out/$machine" examples/train.c "$object" -lm -lpthread || return
+    for each in $kernels; do
+        step "$what by ${each#*:} kernels" learns "${each%:*}" "$machine" "${each#*:}" $emulator "$out/$machine"
+    done
+)
+learns() { # plain or fused, machine, kernels, command…: to the hash of the first that is plain, or fused
+    form=$1 machine=$2 isa=$3; shift 3
+    printed=$("$@" $thousand --isa "$isa" 2>&1)
+    case $printed in *"not available"*) echo "SKIPPED: lock-step on $machine (it has no $isa kernels)"; return ;; esac
+    echo "$printed"
+    case $printed in *" hash="*) ;; *) return 1 ;; esac
+    echo "$form hash=${printed##* hash=} on $machine by $isa" >>"$out/learned"
+    cat "$out/learned"
+    test "$(grep "^$form " "$out/learned" | cut -d ' ' -f 2 | sort -u | wc -l)" -eq 1
 }
 
 # -- Windows -----------------------------------------------------------------------------------------

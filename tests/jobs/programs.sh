@@ -130,7 +130,7 @@ synopsis() { # at the head of fold.h, and the op of its section 15
 # -- warnings and C++, as far as a syntax check shows them -----------------------------------------------
 windows="-DIN= -DOUT= -Dfar= -Dnear= -DCONST=const -Dsmall=char -Dinterface=struct"
 windows="$windows -Dmax(a,b)=((a)>(b)?(a):(b)) -Dmin(a,b)=((a)<(b)?(a):(b))"
-companions="fold_draw.h, fold_fit.h, fold_onnx.h, fold_rl.h and fold_torch.h"
+companions="fold_draw.h, fold_fit.h, fold_onnx.h, fold_record.h, fold_rl.h and fold_torch.h"
 no_warnings() { # others in tests/all
     [ -n "$(own_warnings)" ] || { skip "warnings" "$CC has no -fsyntax-only"; return; }
     for d in "" "$smallest"; do

@@ -6,6 +6,8 @@
 #include "examples/fold_fit.h"
 #define FOLD_ONNX_IMPLEMENTATION
 #include "examples/fold_onnx.h"
+#define FOLD_RECORD_IMPLEMENTATION
+#include "examples/fold_record.h"
 #define FOLD_RL_IMPLEMENTATION
 #include "examples/fold_rl.h"
 #define FOLD_TORCH_IMPLEMENTATION

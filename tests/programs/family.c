@@ -20,6 +20,7 @@ static int calls(void)
     right += fold_torch_open_memory(NULL, "", 0) == NULL;
     right += fold_to_c(NULL, &desc, nowhere, NULL).status == FOLD_BAD_ARGUMENT;
     right += fold_draw_svg(NULL, nowhere, NULL) == FOLD_BAD_ARGUMENT;
+    right += fold_record_write(NULL, NULL, nowhere, NULL).status == FOLD_BAD_ARGUMENT;
 #ifdef FAMILY_POOL /* a library with threads says so to its users */
     fold_pool *pool = fold_pool_new(2);
     right -= pool == NULL;
@@ -33,8 +34,8 @@ static int calls(void)
 int main(void)
 {
     const int here = calls(), there = other_file();
-    printf("%d and %d of 7 calls are right\n", here, there);
-    return here != 7 || there != 7;
+    printf("%d and %d of 8 calls are right\n", here, there);
+    return here != 8 || there != 8;
 }
 #else
 int other_file(void) { return calls(); }

@@ -8,6 +8,7 @@
 #define FOLD_DRAW_IMPLEMENTATION
 #define FOLD_FIT_IMPLEMENTATION
 #define FOLD_ONNX_IMPLEMENTATION
+#define FOLD_RECORD_IMPLEMENTATION
 #define FOLD_RL_IMPLEMENTATION
 #define FOLD_TORCH_IMPLEMENTATION
 #define FOLD_TO_C_IMPLEMENTATION
@@ -15,6 +16,7 @@
 #include "fold_draw.h"
 #include "fold_fit.h"
 #include "fold_onnx.h"
+#include "fold_record.h"
 #include "fold_rl.h"
 #include "fold_to_c.h"
 #include "fold_torch.h"
