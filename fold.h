@@ -1290,7 +1290,7 @@ FOLD_API fold_mlp fold_mlp_new(fold_model *m, const char *name, const int *sizes
 FOLD_API fold_node fold_mlp_apply(fold_ctx *f, const fold_mlp *mlp, fold_node x);
 
 /* A convolution layer computes activation(fold_conv1d or fold_conv2d of x). W is a filter with the shape that
-   fold_filter_new expects; b has one value per output, the last axis of the filter. desc NULL: all zero. */
+   fold_filter_new expects; b has one value per output, i.e. per index of W's last axis. desc NULL: zeros. */
 typedef struct fold_conv { fold_param W, b; fold_conv_desc desc; fold_activation activation; } fold_conv;
 FOLD_API fold_conv fold_conv_new(fold_model *m, const char *name, fold_shape filter,
                                  const fold_conv_desc *desc, fold_activation activation);
@@ -1501,7 +1501,7 @@ FOLD_API fold_save_desc fold_save_desc_default(void);  /* all zero */
      removes if the file system has locks.
    - A folder, pipe, device or link at `path` is never replaced: saving fails with FOLD_IO.
    - On Windows, paths here and below are UTF-8 or, if that is invalid, in the code page of the process.
-   - On systems other than POSIX and Windows, the file is only guaranteed to be renamed after writing. */
+   - On systems other than POSIX and Windows, the only guarantee is that the file is renamed after writing. */
 FOLD_API fold_status fold_model_save(fold_model *m, const char *path, const fold_save_desc *desc);
 #endif
 /* Saves a model through your writer; desc NULL: the defaults. */
@@ -1582,9 +1582,9 @@ FOLD_API fold_status fold_model_print_file(const fold_model *m, const char *path
        if (mean < 0) fold_tensors_missing(t, "audio", "mean");
        fold_tensors_read(t, mean, 0, 80, values, 1);
        if (fold_tensors_close(t)) puts(fold_model_message(m));
-   A file that cannot be read has 0 tensors. Reading a tensor of such a file, or an index or values out of
-   range, sets an error on the model. An open file takes about its own size from the model's allocator, and
-   half as much again while it is being opened; a file in memory takes nothing for the data. */
+   A file that cannot be read has 0 tensors. Reading a tensor or values that the file does not have is an
+   error, set on the model. An open file takes about its own size from the model's allocator, and half as much
+   again while it is being opened; a file in memory takes nothing for the data. */
 typedef struct fold_tensors fold_tensors;
 enum { FOLD_TENSOR_RANK = 8 };
 typedef struct fold_tensor {
@@ -3429,8 +3429,8 @@ static int fold__layout_start(const fold__layout *layout, int panel)
     return panel * layout->vectors - (panel > layout->full ? panel - layout->full : 0);
 }
 
-/* Whether a weight is narrow. Each of its sums is then split into FOLD__LANES chains, since a single long
-   chain would wait for each addition. In other weights each lane of a vector is the sum of one column. */
+/* Whether a weight is narrow. If so, each of its sums is split into FOLD__LANES chains, since a single long
+   chain would wait for each addition. In other weights, each lane of a vector holds the sum of one column. */
 static int fold__is_narrow(int inner, int columns) { return columns < FOLD__LANES && inner > 4 * columns; }
 
 /* Returns the distance in floats between columns of a narrow pack: whole cache lines. */
@@ -3796,8 +3796,9 @@ typedef struct fold__attender {
     void (*invert)(float *values, int count); /* 1 / value; accesses up to the next multiple of FOLD__LANES */
     fold__strided_fn strided[FOLD__TILE_ROWS][8]; /* [rows - 1][vectors - 1] */
     void (*gather)(const fold__row_sums *at);
-    /* Multiplies `rows` query rows by the keys they attend to, for some heads, into uneven rows of scores.
-       The first head's columns begin at col; the scores of two heads are `next` floats apart. */
+    /* Multiplies `rows` query rows by the keys they attend to, for a range of heads, and writes the scores as
+       rows of different lengths. The first head's columns begin at col, and the scores of two heads are
+       `next` floats apart. */
     void (*scores)(const fold__adjacency *adjacency, int row, int rows, const fold_rows *query,
                    const fold_rows *key, ptrdiff_t col, int width, int heads, float *scores, size_t next);
 } fold__attender;
@@ -11470,7 +11471,7 @@ FOLD__INLINE double fold__exp_shortly(double x)
     return series * x;
 }
 
-/* Sums the shares e^(logit - less). sums[i] becomes the sum of parts 0 to i; a part has 2^by logits. */
+/* Sums the shares e^(logit - `less`). sums[i] becomes the sum of parts 0 to i. A part has 2^`by` logits. */
 FOLD__NOINLINE static double fold__sum_shares(const float *logits, int count, int by, double less,
                                               double *sums)
 {
@@ -11778,8 +11779,8 @@ static const struct fold__setting {
     FOLD__SETTINGS(FOLD__ROW_FIRST, FOLD__ROW_AND, FOLD__ROW_ONE){ "", 0, 0, 0, 0, 0 }
 };
 
-/* Checks the settings of one owner; their rows begin at `first`. The error names the first setting out of
-   range and, unless it is NULL, the parameter or layer `name`. */
+/* Checks the settings of one owner; their rows begin at `first`. The error names the first setting that is
+   out of range, and the parameter or layer `name` unless `name` is NULL. */
 static int fold__settings_ok(fold__error *error, int first, const char *who, const char *name,
                              const void *settings)
 {
@@ -13119,7 +13120,7 @@ typedef struct fold__program {
     const fold__ref *out; /* outputs: distinct, whole values, so all are FROM_VALUE */
 } fold__program;
 
-/* An op of a traced body, as it was recorded. The ops of eager calls are compared with it. */
+/* An op of a traced body, as it was recorded. The same op of each eager call is compared with this record. */
 typedef struct fold__trace_op {
     uint16_t op;
     uint16_t live; /* 1 + its index in the program; 0: no output depends on it */
@@ -13642,7 +13643,7 @@ typedef struct fold__batch {
     uint32_t prologue_row, prologue_elem; /* rows at which the preceding prologue began */
 } fold__batch;
 /* A group of samples, or the prefix, or the suffix. Sizes and offsets are in floats. In the region, the
-   group's slabs come first, then its rows of contributions, then its gradients of leaves. */
+   group's slabs come first, then its contribution rows, then its leaf gradients. */
 typedef struct fold__group {
     uint32_t first_batch, end_batch, first_sig, end_sig, first_call, end_call, first_leaf, end_leaf;
     uint32_t rows;                 /* size of all rows of contributions, in units of 16 floats */
