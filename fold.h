@@ -9977,6 +9977,8 @@ static const char *fold__infer_concat(const fold_shape *in, int count, const int
         for (int axis = 0; axis < in[0].rank; axis++)
             if (axis != attr[0] && in[input].dim[axis] != in[0].dim[axis])
                 return "shapes may differ only along the axis";
+        if (in[input].dim[attr[0]] > (1 << 30) - out[0].dim[attr[0]])
+            return "the result is too large";
         out[0].dim[attr[0]] += in[input].dim[attr[0]];
     }
     return NULL;
@@ -16171,12 +16173,13 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_
                                "%s: parameter '%s' was made without FOLD_FOR_LINEAR%s in its uses", who,
                                matrix->name, transposed ? "_T" : "");
     const int inputs = matrix->shape.dim[transposed ? 1 : 0], outputs = matrix->shape.dim[transposed ? 0 : 1];
-    int given = 0;
+    int64_t given = 0;
     for (int i = 0; i < count - starts; i++)
         given += fold__shape_last(fold__operand_shape(f, &operands[i]));
     if (part == FOLD__ROWS_ALL ? given != inputs : given > inputs)
         return fold__fail_node(f, FOLD_BAD_SHAPE,
-                               "%s: the input has %d values, must have %s%d ('%s' is [%d x %d])", who, given,
+                               "%s: the input has %d values, must have %s%d ('%s' is [%d x %d])", who,
+                               given > INT_MAX ? INT_MAX : (int)given,
                                part == FOLD__ROWS_ALL ? "" : "at most ", inputs, matrix->name,
                                matrix->shape.dim[0], matrix->shape.dim[1]);
     if (vector && (vector->shape.rank != 1 || vector->shape.dim[0] != outputs))
@@ -16186,7 +16189,7 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_
     for (int i = 0; i < count; i++)
         if (!fold__own_operand(f, &operands[i]))
             return fold__null;
-    const int32_t attr[4] = { transposed, starts, starts ? inputs - given : 0, outputs };
+    const int32_t attr[4] = { transposed, starts, starts ? (int32_t)(inputs - given) : 0, outputs };
     const uint32_t param[2] = { weight.id, bias.id };
     return fold__linear_op(f, operands, count, attr, param, whole);
 }

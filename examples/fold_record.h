@@ -31,7 +31,7 @@
    an earlier run an input. The player trains all parameters, also frozen ones.
 
    A file may be hostile: every number in it is checked, and errors are values that name the line. A player
-   refuses recordings of more than 2^26 floats.
+   refuses files that name more than 2^26 values; what ops need beside their results is not counted.
 
    There are no globals. Memory comes from malloc: about 200 bytes per node while a file is written, and all
    values while it is played. With FOLD_NO_TEXT, contexts cannot be visited, and nothing is declared. */
@@ -65,7 +65,7 @@ FOLD_API fold_record_desc fold_record_desc_default(void); /* all zero */
 typedef struct fold_record_result {
     fold_status status;  /* FOLD_OK, FOLD_NO_MEMORY, FOLD_IO if the writer stopped, or the first error */
     int line;            /* line of the file that is wrong, or that recorded what failed; 0: none */
-    int values, differ;  /* number of floats that were compared, and how many of them differ */
+    int values, differ;  /* how many floats, or with hashes calls, were compared, and how many differ */
     char message[240];   /* the error, or the first difference; "" if there is none */
 } fold_record_result;
 
@@ -92,7 +92,7 @@ FOLD_API fold_record_about fold_record_describe(const fold_record *r); /* descri
 FOLD_API fold_model *fold_record_model(fold_record *r); /* returns the model for contexts that play it */
 
 /* Records the calls again, in a context of fold_record_model: all, or only those that one sample needs
-   (-1: all). The caller runs them. An error is also set on the context. */
+   (-1: all). The caller runs them. Errors of calls are also set on the context. */
 FOLD_API fold_record_result fold_record_play(fold_record *r, fold_ctx *f, int sample);
 /* Returns an output, or a loss, of the last fold_record_play; null if it was not recorded. */
 FOLD_API fold_node fold_record_output(const fold_record *r, int i);
@@ -208,7 +208,7 @@ struct fold_record {
     fold_model *m;
     int training, samples;
     char kernels[32], schedule[32];
-    size_t floats;       /* read or played so far, against hostile files */
+    uint64_t floats;     /* read or played so far, against hostile files */
     size_t n_steps, steps_room;
     fold_node *steps;    /* elements of the call that is being played */
     float **want;        /* by id: values of the eager run */
@@ -265,6 +265,13 @@ static int fold_record__size(const fold_shape *shape)
     return size;
 }
 
+static void fold_record__shape_text(const fold_shape *shape, char text[64])
+{
+    text[0] = 0;
+    for (int axis = 0, at = 0; axis < shape->rank; axis++)
+        at += snprintf(text + at, 64 - (size_t)at, "%s%d", axis ? "x" : "", shape->dim[axis]);
+}
+
 static int fold_record__same_shape(const fold_shape *one, const fold_shape *other)
 {
     int same = one->rank == other->rank;
@@ -296,7 +303,6 @@ static fold_record__item *fold_record__add(fold_record *r, fold_record__program 
     if (!FOLD_RECORD__ADD(r, g, item, n_items, items_room, 1))
         return NULL;
     fold_record__item *t = &g->item[g->n_items - 1];
-    memset(t, 0, sizeof *t);
     t->kind = kind;
     t->id = (uint32_t)g->n_ids;
     t->rows = t->length = t->sample = t->n_index = t->param[0] = t->param[1] = -1;
@@ -367,13 +373,19 @@ FOLD_API void fold_record_free(fold_record *r)
     free(r);
 }
 
-/* Continues a hash (FNV-1a) over the bits of floats. Every NaN counts as the same one. */
+/* Returns the bits of a float. Every NaN counts as the same one. */
+static uint32_t fold_record__bits_of(const float *value)
+{
+    uint32_t bits;
+    memcpy(&bits, value, sizeof bits);
+    return (bits & 0x7fffffffu) > 0x7f800000u ? 0x7fc00000u : bits;
+}
+
+/* Continues a hash (FNV-1a) over the bits of floats. */
 static uint64_t fold_record__hash(uint64_t hash, const float *values, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        uint32_t bits;
-        memcpy(&bits, &values[i], sizeof bits);
-        bits = (bits & 0x7fffffffu) > 0x7f800000u ? 0x7fc00000u : bits;
+        uint32_t bits = fold_record__bits_of(&values[i]);
         for (int byte = 0; byte < 4; byte++, bits >>= 8)
             hash = (hash ^ (bits & 255u)) * UINT64_C(0x100000001b3);
     }
@@ -580,6 +592,8 @@ typedef struct fold_record__player {
 } fold_record__player;
 
 static const fold_node fold_record__null = { 0, 0 };
+static const fold_param fold_record__none = { 0, 0 };
+static const char fold_record__too_large[] = "the recording has more than 2^26 values";
 
 /* Sets an error of the file on the context, which stops playing. Returns the null node. */
 static fold_node fold_record__stop(fold_record__player *p, const char *why)
@@ -651,18 +665,17 @@ static int fold_record__inputs(fold_record__player *p, const fold_record__item *
 
 static fold_param fold_record__handle(const fold_record__player *p, const fold_record__item *t, int which)
 {
-    static const fold_param none = { 0, 0 };
-    return t->param[which] < 0 ? none : p->r->param[t->param[which]].handle;
+    return t->param[which] < 0 ? fold_record__none : p->r->param[t->param[which]].handle;
 }
 
 /* Returns the parameter that an input is, for norms. */
 static fold_param fold_record__used(fold_record__player *p, const fold_record__item *t, int i)
 {
-    static const fold_param none = { 0, 0 };
     const fold_record__program *g = p->program;
     const size_t at = t->operand + (size_t)fold_record__place(t, i);
     const fold_record__item *from = fold_record__owner(g, g->operands[at].id);
-    return from && from->kind == FOLD_RECORD__USE ? p->r->param[from->which].handle : none;
+    return from && from->kind == FOLD_RECORD__USE ? p->r->param[from->which].handle
+                                                      : fold_record__none;
 }
 
 /* Returns the item that makes the first operand. */
@@ -818,6 +831,8 @@ static fold_node fold_record__over_rows(fold_record__player *p, const fold_recor
         rows = 0;
         for (int i = 0; i < t->n_index; i++)
             rows = index[i] >= rows && index[i] < INT_MAX ? index[i] + 1 : rows;
+        if ((p->r->floats += (uint64_t)rows) > FOLD_RECORD__MOST_FLOATS) /* fold.h notes where each begins */
+            return fold_record__stop(p, fold_record__too_large);
     }
     return ((fold_record__call_to *)op->to)(p->f, x, index, t->n_index, rows);
 }
@@ -853,22 +868,13 @@ static fold_node fold_record__attention(fold_record__player *p, const fold_recor
                     : fold_list_attention_to(p->f, in[0], in[1], in[2], heads, from, from + edges, edges);
 }
 
-static fold_node fold_record__copy(fold_record__player *p, const fold_record__item *t, fold_node x)
-{
-    if (!t->n_list) /* the call that reads a copy makes it */
-        return x;
-    return fold_record__elements(p, t, t->n_operands) ? fold_list_join(p->f, p->r->steps, t->n_operands)
-                                                      : fold_record__null;
-}
-
-/* Plays an op of one to four inputs. */
+/* Plays an op of one to three inputs. */
 static fold_node fold_record__small(fold_record__player *p, const fold_record__item *t, const fold_node *in,
                                     int n)
 {
     fold_ctx *f = p->f;
     const fold_record__op *op = &fold_record__ops[t->which];
     const int *index = fold_record__index(p->program, t);
-    const int a = (int)t->attr[0], b = (int)t->attr[1];
     const uint32_t bits = (uint32_t)t->data;
     float number = (float)t->attr[0];
     if (op->n_in >= 0 && n != op->n_in)
@@ -881,7 +887,7 @@ static fold_node fold_record__small(fold_record__player *p, const fold_record__i
     case FOLD_RECORD__BINARY: return ((fold_record__call_binary *)op->call)(f, in[0], in[1]);
     case FOLD_RECORD__DATA: memcpy(&number, &bits, sizeof number); /* fall through */
     case FOLD_RECORD__NUMBER: return ((fold_record__call_number *)op->call)(f, in[0], number);
-    case FOLD_RECORD__AXIS: return ((fold_record__call_axis *)op->call)(f, in[0], a);
+    case FOLD_RECORD__AXIS: return ((fold_record__call_axis *)op->call)(f, in[0], (int)t->attr[0]);
     case FOLD_RECORD__INDEX:
         return t->n_index < 0 ? ((fold_record__call_axis *)op->call)(f, in[0], (int)t->data)
                               : ((fold_record__call_each *)op->over)(f, in[0], index, t->n_index);
@@ -893,8 +899,9 @@ static fold_node fold_record__small(fold_record__player *p, const fold_record__i
     case FOLD_RECORD__DROPOUT: return fold_record__dropout(p, t, in[0]);
     case FOLD_RECORD__CONV: return fold_record__conv(p, t, in);
     case FOLD_RECORD__POOL: return fold_record__pooled(p, t, in[0]);
-    case FOLD_RECORD__SLICE: return fold_slice(f, in[0], a, b, (int)t->attr[2]);
-    case FOLD_RECORD__TRANSPOSE: return fold_transpose(f, in[0], a, b);
+    case FOLD_RECORD__SLICE:
+        return fold_slice(f, in[0], (int)t->attr[0], (int)t->attr[1], (int)t->attr[2]);
+    case FOLD_RECORD__TRANSPOSE: return fold_transpose(f, in[0], (int)t->attr[0], (int)t->attr[1]);
     case FOLD_RECORD__SELECT: return fold_select(f, in[0], in[1], in[2]);
     case FOLD_RECORD__TAKE: return fold_list_take(f, in[0], index, t->n_index);
     case FOLD_RECORD__ATTENTION: return fold_record__attention(p, t, in);
@@ -910,7 +917,8 @@ static fold_node fold_record__play_op(fold_record__player *p, const fold_record_
     if (form == FOLD_RECORD__REDUCE)
         return fold_record__reduce(p, t);
     if (form == FOLD_RECORD__COPY && t->n_list)
-        return fold_record__copy(p, t, fold_record__null);
+        return fold_record__elements(p, t, t->n_operands) ? fold_list_join(p->f, p->r->steps, t->n_operands)
+                                                          : fold_record__null;
     if (form == FOLD_RECORD__WINDOWS || form == FOLD_RECORD__ENTROPY)
         return fold_record__null; /* played by the call that reads it */
     const int of_windows = fold_record__is(fold_record__maker(p, t), FOLD_RECORD__WINDOWS);
@@ -919,7 +927,7 @@ static fold_node fold_record__play_op(fold_record__player *p, const fold_record_
     switch (form) {
     case FOLD_RECORD__LINEAR: return fold_record__linear(p, t, in, n);
     case FOLD_RECORD__CONCAT: return fold_concat(p->f, in, n, (int)t->attr[0]);
-    case FOLD_RECORD__COPY: return fold_record__copy(p, t, in[0]);
+    case FOLD_RECORD__COPY: return in[0]; /* the call that reads a copy makes it */
     default: return fold_record__small(p, t, in, n);
     }
 }
@@ -962,12 +970,13 @@ static fold_node fold_record__play_leaf(fold_record__player *p, const fold_recor
     }
 }
 
-/* Whether a call came out as the file says: a file that lies could make it larger than checked. */
+/* Whether an item came out as the file says. A file that lies could make it larger than was checked, or its
+   hash be taken over more floats than it has. */
 static void fold_record__check_result(fold_record__player *p, const fold_record__item *t)
 {
     const fold_shape *shape = fold_record__out_shape(p->program, t);
     fold_ctx *f = p->f;
-    for (int out = 0; out < t->n_out && t->kind >= FOLD_RECORD__OP; out++) {
+    for (int out = 0; out < t->n_out; out++) {
         const fold_node x = p->node[t->id + (uint32_t)out];
         const fold_shape made = fold_node_shape(f, x);
         if (fold_node_is_null(x) || fold_ctx_status(f))
@@ -979,24 +988,32 @@ static void fold_record__check_result(fold_record__player *p, const fold_record_
     }
 }
 
-/* Counts the floats of an item, and of the body of a cell for each row. */
+/* Counts the floats of an item, and those of the body of a cell for each row or element that it runs over. */
 static int fold_record__fits(fold_record__player *p, const fold_record__item *t)
 {
     const fold_record__program *g = p->program,
                                *body = t->kind == FOLD_RECORD__CELL ? &p->r->cell[t->which]->body : NULL;
     const int elements = t->n_list ? (t->n_operands - t->n_in) / t->n_list : 1;
-    const size_t rows = (size_t)(t->rows > elements ? t->rows : elements < 1 ? 1 : elements);
-    size_t floats = 0;
+    uint64_t rows = (uint64_t)(t->rows > elements ? t->rows : elements < 1 ? 1 : elements);
+    uint64_t floats = 0, draws = 0;
+    for (int i = 0; body && i < t->n_operands; i++) {
+        const fold_record__operand *at = &g->operands[t->operand + (size_t)i];
+        const int length = at->whole ? fold_list_length(p->f, p->node[at->id]) : 1;
+        rows = length > 0 && (uint64_t)length > rows ? (uint64_t)length : rows;
+    }
     for (int out = 0; out < t->n_out; out++)
-        floats += (size_t)fold_record__size(fold_record__out_shape(g, t) + out);
-    for (size_t i = 0; body && i < body->n_items; i++)
-        floats += (size_t)fold_record__size(fold_record__out_shape(body, &body->item[i]));
-    if (floats < FOLD_RECORD__MOST_FLOATS && rows < FOLD_RECORD__MOST_FLOATS)
-        p->r->floats += (floats + 1) * rows;
+        floats += (uint64_t)fold_record__size(fold_record__out_shape(g, t) + out);
+    for (size_t i = 0; body && i < body->n_items && floats < FOLD_RECORD__MOST_FLOATS; i++) {
+        const fold_record__item *made = &body->item[i];
+        const int drops = fold_record__is(made, FOLD_RECORD__DROPOUT);
+        const uint64_t times = drops && made->data > draws ? made->data - draws + 1 : 1;
+        floats += times * (uint64_t)fold_record__size(fold_record__out_shape(body, made));
+        draws += drops ? times : 0; /* as fold_record__dropout does */
+    }
     if (floats < FOLD_RECORD__MOST_FLOATS && rows < FOLD_RECORD__MOST_FLOATS &&
-        p->r->floats < FOLD_RECORD__MOST_FLOATS)
+        (p->r->floats += (floats + 1) * rows) < FOLD_RECORD__MOST_FLOATS)
         return 1;
-    fold_record__stop(p, "the recording has more than 2^26 values");
+    fold_record__stop(p, fold_record__too_large);
     return 0;
 }
 
@@ -1015,7 +1032,7 @@ static const fold_record__item *fold_record__play_items(fold_record__player *p, 
                   : t->kind == FOLD_RECORD__CELL ? fold_record__play_cell(p, t)
                                                  : fold_record__play_leaf(p, t);
         for (int out = 1; out < t->n_out && !fold_ctx_status(p->f); out++)
-            node[out] = t->kind == FOLD_RECORD__CELL ? fold_out(p->f, node[0], out) : fold_record__null;
+            node[out] = fold_out(p->f, node[0], out);
         fold_record__check_result(p, t);
         if (fold_ctx_status(p->f))
             return t;
@@ -1077,19 +1094,21 @@ static int fold_record__build(fold_record *r)
     return r->top.node ? 1 : fold_record__fail(r, FOLD_NO_MEMORY, 0, "no memory");
 }
 
-/* Whether an output belongs to a sample: without samples, each output is one. */
+static int fold_record__outputs(const fold_record *r) { return (int)r->top.n_ports - r->top.n_losses; }
+
+/* Whether an item belongs to a sample: without samples, each output is one. */
 static int fold_record__is_of(const fold_record *r, const fold_record__item *t, int sample)
 {
     return r->samples ? t->sample == sample
-                      : sample < (int)r->top.n_ports - r->top.n_losses &&
-                            fold_record__owner(&r->top, r->top.port[sample].at.id) == t;
+                      : fold_record__owner(&r->top, r->top.port[sample].at.id) == t;
 }
 
 /* Marks the items that a sample needs, and with 2 those of its own that no other one of its own reads. */
 static unsigned char *fold_record__needed(fold_record *r, int sample)
 {
     const fold_record__program *g = &r->top;
-    unsigned char *need = (unsigned char *)calloc(g->n_items + 1, 1);
+    const int samples = r->samples ? r->samples : fold_record__outputs(r);
+    unsigned char *need = sample < samples ? (unsigned char *)calloc(g->n_items + 1, 1) : NULL;
     for (size_t i = g->n_items; i-- > 0 && need;) {
         const fold_record__item *t = &g->item[i];
         if (fold_record__is_of(r, t, sample) && !need[i])
@@ -1100,7 +1119,9 @@ static unsigned char *fold_record__needed(fold_record *r, int sample)
                 need[from - g->item] = 1;
         }
     }
-    if (!need)
+    if (sample >= samples)
+        fold_record__fail(r, FOLD_BAD_ARGUMENT, 0, "sample is %d, must be below %d", sample, samples);
+    else if (!need)
         fold_record__fail(r, FOLD_NO_MEMORY, 0, "no memory");
     return need;
 }
@@ -1143,20 +1164,14 @@ FOLD_API fold_record_result fold_record_play(fold_record *r, fold_ctx *f, int sa
     return r->result;
 }
 
-static fold_node fold_record__port_node(const fold_record *r, int i, int first, int end)
-{
-    return r && i >= 0 && i < end - first ? r->top.port[first + i].node : fold_record__null;
-}
-
-static int fold_record__outputs(const fold_record *r) { return (int)r->top.n_ports - r->top.n_losses; }
-
 FOLD_API fold_node fold_record_output(const fold_record *r, int i)
 {
-    return r ? fold_record__port_node(r, i, 0, fold_record__outputs(r)) : fold_record__null;
+    return r && i >= 0 && i < fold_record__outputs(r) ? r->top.port[i].node : fold_record__null;
 }
 FOLD_API fold_node fold_record_loss(const fold_record *r, int i)
 {
-    return r ? fold_record__port_node(r, i, fold_record__outputs(r), (int)r->top.n_ports) : fold_record__null;
+    return r && i >= 0 && i < r->top.n_losses ? r->top.port[fold_record__outputs(r) + i].node
+                                              : fold_record__null;
 }
 
 FOLD_API fold_model *fold_record_model(fold_record *r) { return r ? r->m : NULL; }
@@ -1183,14 +1198,6 @@ FOLD_API fold_record_about fold_record_describe(const fold_record *r)
 
 /* ---- comparing --------------------------------------------------------------------------------- */
 
-static int fold_record__differs(const float *got, const float *want)
-{
-    uint32_t one, other;
-    memcpy(&one, got, sizeof one);
-    memcpy(&other, want, sizeof other);
-    return one != other && !((one & 0x7fffffffu) > 0x7f800000u && (other & 0x7fffffffu) > 0x7f800000u);
-}
-
 /* Compares floats. Describes the first difference, unless there was one before. */
 static void fold_record__compare_floats(fold_record *r, const char *what, const fold_record__item *t,
                                         const float *got, const float *want, int count)
@@ -1198,14 +1205,11 @@ static void fold_record__compare_floats(fold_record *r, const char *what, const 
     fold_record_result *result = &r->result;
     result->values += count;
     for (int i = 0; i < count; i++) {
-        if (!fold_record__differs(&got[i], &want[i]))
+        if (fold_record__bits_of(&got[i]) == fold_record__bits_of(&want[i]))
             continue;
         if (!result->differ++ && t) {
-            const fold_shape *shape = fold_record__out_shape(&r->top, t);
-            char dims[64] = "";
-            for (int axis = 0, at = 0; axis < shape->rank; axis++)
-                at +=
-                    snprintf(dims + at, sizeof dims - (size_t)at, "%s%d", axis ? "x" : "", shape->dim[axis]);
+            char dims[64];
+            fold_record__shape_text(fold_record__out_shape(&r->top, t), dims);
             result->line = t->line;
             snprintf(result->message, sizeof result->message,
                      "node %u (%.60s, %s, sample %d): float %d is %.9g, must be %.9g", (unsigned)t->id,
@@ -1278,7 +1282,9 @@ static int fold_record__keep_wanted(fold_record *r, fold_ctx *f)
         const size_t bytes = (size_t)fold_record__size(&r->param[i].shape) * sizeof(float);
         const float *grad = fold_param_grad(r->m, r->param[i].handle);
         r->want_grad[i] = grad ? (float *)malloc(bytes) : NULL;
-        if (r->want_grad[i])
+        if (grad && !r->want_grad[i])
+            return fold_record__fail(r, FOLD_NO_MEMORY, 0, "no memory");
+        if (grad)
             memcpy(r->want_grad[i], grad, bytes);
     }
 #endif
@@ -1381,26 +1387,13 @@ typedef struct fold_record__reader {
 } fold_record__reader;
 
 /* What may follow an item, in this order. */
-static const char *const fold_record__keys[] = { "in",     "list",   "out",  "from",  "lists",
-                                                 "shared", "params", "attr", "data",  "index",
-                                                 "rows",   "sample", "hash", "values" };
-enum {
-    FOLD_RECORD__KEY_IN,
-    FOLD_RECORD__KEY_LIST,
-    FOLD_RECORD__KEY_OUT,
-    FOLD_RECORD__KEY_FROM,
-    FOLD_RECORD__KEY_LISTS,
-    FOLD_RECORD__KEY_SHARED,
-    FOLD_RECORD__KEY_PARAMS,
-    FOLD_RECORD__KEY_ATTR,
-    FOLD_RECORD__KEY_DATA,
-    FOLD_RECORD__KEY_INDEX,
-    FOLD_RECORD__KEY_ROWS,
-    FOLD_RECORD__KEY_SAMPLE,
-    FOLD_RECORD__KEY_HASH,
-    FOLD_RECORD__KEY_VALUES,
-    FOLD_RECORD__KEYS
-};
+#define FOLD_RECORD__KEY_LIST(X)                                                                           \
+    X(in) X(list) X(out) X(from) X(lists) X(shared) X(params) X(attr) X(data) X(index) X(rows) X(sample) \
+    X(hash) X(values)
+#define FOLD_RECORD__KEY_TEXT(name) #name,
+#define FOLD_RECORD__KEY_NUMBER(name) FOLD_RECORD__KEY_##name,
+static const char *const fold_record__keys[] = { FOLD_RECORD__KEY_LIST(FOLD_RECORD__KEY_TEXT) };
+enum { FOLD_RECORD__KEY_LIST(FOLD_RECORD__KEY_NUMBER) FOLD_RECORD__KEYS };
 
 static int fold_record__wrong(fold_record__reader *file, const char *why)
 {
@@ -1494,7 +1487,7 @@ static int fold_record__shape_at(const char **at, fold_shape *shape)
         if (shape->rank == FOLD_MAX_RANK || !fold_record__digits(at, 10, FOLD_RECORD__MOST_FLOATS, &number))
             return 0;
         size *= number;
-        if (!number || size > FOLD_RECORD__MOST_FLOATS)
+        if (!number || size >= FOLD_RECORD__MOST_FLOATS) /* below, so that the sum of all inputs is an int */
             return 0;
         shape->dim[shape->rank++] = (int)number;
     } while (**at == 'x' && ++*at);
@@ -1559,7 +1552,7 @@ static void fold_record__read_name(fold_record__reader *file, char *name, size_t
 /* Reads floats as bits in hexadecimal; *n means n times. They are kept as they are read, so that no memory is
    taken for a number that lies. */
 static int fold_record__floats(fold_record__reader *file, float **values, size_t *n_values, size_t *room,
-                               size_t count)
+                               uint64_t count)
 {
     fold_record *r = file->r;
     if (count > FOLD_RECORD__MOST_FLOATS - r->floats)
@@ -1578,7 +1571,7 @@ static int fold_record__floats(fold_record__reader *file, float **values, size_t
             return 0;
         word = (uint32_t)bits;
         memcpy(&value, &word, sizeof value);
-        for (count -= (size_t)times; times; times--)
+        for (count -= times; times; times--)
             (*values)[(*n_values)++] = value;
     }
     return !r->result.status;
@@ -1632,8 +1625,8 @@ static void fold_record__read_attr(fold_record__reader *file, fold_record__item 
 static void fold_record__read_values_of(fold_record__reader *file, fold_record__program *g,
                                         const fold_record__item *t)
 {
-    const size_t rows = t->kind == FOLD_RECORD__LIST ? (size_t)(t->rows < 0 ? 0 : t->rows) : 1;
-    const size_t size = t->n_out ? (size_t)fold_record__size(fold_record__out_shape(g, t)) : 0;
+    const uint64_t rows = t->kind == FOLD_RECORD__LIST ? (uint64_t)(t->rows < 0 ? 0 : t->rows) : 1;
+    const uint64_t size = t->n_out ? (uint64_t)fold_record__size(fold_record__out_shape(g, t)) : 0;
     if (rows > FOLD_RECORD__MOST_FLOATS || t->kind > FOLD_RECORD__LIST)
         fold_record__wrong(file, "values are not as they must be");
     else
@@ -1644,35 +1637,34 @@ static void fold_record__read_values_of(fold_record__reader *file, fold_record__
 static void fold_record__read_key(fold_record__reader *file, fold_record__program *g, fold_record__item *t,
                                   int key)
 {
-    const int most_in = FOLD_MAX_IN + 1;
     int count;
     switch (key) {
-    case FOLD_RECORD__KEY_IN:
-        t->n_in = fold_record__integer(file, 0, most_in);
+    case FOLD_RECORD__KEY_in:
+        t->n_in = fold_record__integer(file, 0, FOLD_MAX_IN); /* the bits of `lists` */
         fold_record__read_shapes(file, g, t->n_in);
         break;
-    case FOLD_RECORD__KEY_LIST:
-        t->n_list = fold_record__integer(file, 0, most_in - t->n_in);
+    case FOLD_RECORD__KEY_list:
+        t->n_list = fold_record__integer(file, 0, FOLD_MAX_IN - t->n_in);
         fold_record__read_shapes(file, g, t->n_list);
         break;
-    case FOLD_RECORD__KEY_OUT:
+    case FOLD_RECORD__KEY_out:
         count = fold_record__integer(file, 0, FOLD_MAX_OUT);
         fold_record__read_shapes(file, g, count);
         fold_record__give_ids(file->r, g, count);
         break;
-    case FOLD_RECORD__KEY_FROM: t->n_operands = fold_record__read_operands(file, g, t->id); break;
-    case FOLD_RECORD__KEY_LISTS: t->lists = (uint32_t)fold_record__bits(file, UINT32_MAX); break;
-    case FOLD_RECORD__KEY_SHARED: t->shared = (uint32_t)fold_record__bits(file, UINT32_MAX); break;
-    case FOLD_RECORD__KEY_PARAMS:
+    case FOLD_RECORD__KEY_from: t->n_operands = fold_record__read_operands(file, g, t->id); break;
+    case FOLD_RECORD__KEY_lists: t->lists = (uint32_t)fold_record__bits(file, UINT32_MAX); break;
+    case FOLD_RECORD__KEY_shared: t->shared = (uint32_t)fold_record__bits(file, UINT32_MAX); break;
+    case FOLD_RECORD__KEY_params:
         for (int i = 0; i < 2; i++)
             t->param[i] = fold_record__integer(file, 0, (int)file->r->n_params) - 1;
         break;
-    case FOLD_RECORD__KEY_ATTR: fold_record__read_attr(file, t); break;
-    case FOLD_RECORD__KEY_DATA: t->data = fold_record__bits(file, UINT64_MAX); break;
-    case FOLD_RECORD__KEY_INDEX: t->n_index = fold_record__read_index(file, g); break;
-    case FOLD_RECORD__KEY_ROWS: t->rows = fold_record__integer(file, -1, INT_MAX); break;
-    case FOLD_RECORD__KEY_SAMPLE: t->sample = fold_record__integer(file, -1, (int)g->n_items); break;
-    case FOLD_RECORD__KEY_HASH: t->hash = fold_record__bits(file, UINT64_MAX); break;
+    case FOLD_RECORD__KEY_attr: fold_record__read_attr(file, t); break;
+    case FOLD_RECORD__KEY_data: t->data = fold_record__bits(file, UINT64_MAX); break;
+    case FOLD_RECORD__KEY_index: t->n_index = fold_record__read_index(file, g); break;
+    case FOLD_RECORD__KEY_rows: t->rows = fold_record__integer(file, -1, INT_MAX); break;
+    case FOLD_RECORD__KEY_sample: t->sample = fold_record__integer(file, -1, (int)g->n_items); break;
+    case FOLD_RECORD__KEY_hash: t->hash = fold_record__bits(file, UINT64_MAX); break;
     default: fold_record__read_values_of(file, g, t);
     }
 }
@@ -1704,11 +1696,11 @@ static const char *fold_record__problem(const fold_record *r, const fold_record_
         return "the number of lists is wrong";
     if (op && t->n_list && (op->form == FOLD_RECORD__REDUCE ? t->n_in : !by_rows && !joins))
         return "the op has no list";
-    if (op && (op->n_in >= 0 ? inputs != op->n_in : inputs < 1 || inputs > FOLD_MAX_IN + 1))
+    if (op && (op->n_in >= 0 ? inputs != op->n_in : inputs < 1))
         return "the number of inputs is wrong";
     if (op && op->form == FOLD_RECORD__LINEAR && t->attr[1] != 0 && inputs < 2)
         return "a product has nothing to start from";
-    if (op && t->n_out > (op->form == FOLD_RECORD__ATTENTION ? 2 : 1))
+    if (op && t->n_out > 1)
         return "the number of results is wrong";
     if (cell && (t->n_out != cell->n_out || (by_rows ? inputs != cell->n_in || cell->n_list
                                                      : t->n_in != cell->n_in || t->n_list != cell->n_list)))
@@ -1756,10 +1748,10 @@ static void fold_record__read_item(fold_record__reader *file, fold_record__progr
     }
     const char *problem = r->result.status ? NULL : fold_record__problem(r, g, &g->item[nth]);
     const fold_record__item *made = &g->item[nth];
-    const size_t size = problem || r->result.status || kind > FOLD_RECORD__LIST
-                            ? 0
-                            : (size_t)fold_record__size(fold_record__out_shape(g, made));
-    if (!problem && g->n_values - made->value != size * (size_t)(kind == FOLD_RECORD__LIST ? made->rows : 1))
+    const uint64_t size = problem || r->result.status || kind > FOLD_RECORD__LIST
+                              ? 0
+                              : (uint64_t)fold_record__size(fold_record__out_shape(g, made));
+    if (!problem && g->n_values - made->value != size * (uint64_t)(kind == FOLD_RECORD__LIST ? made->rows : 1))
         problem = "values are missing";
     if (problem && !r->result.status)
         fold_record__fail(r, FOLD_BAD_ARGUMENT, line, "line %d: %s", line, problem);
@@ -1893,6 +1885,11 @@ static void fold_record__try_to_play(fold_record *r)
     desc.training = r->training;
     fold_ctx *f = r->result.status || !fold_record__build(r) ? NULL : fold_ctx_new(r->m, &desc);
     r->floats = 0;
+#ifdef FOLD_INFERENCE
+    if (r->training)
+        fold_record__fail(r, FOLD_BAD_STATE, 0,
+                          "the recording is of training; compile without FOLD_INFERENCE");
+#endif
     if (f)
         fold_record__play(r, f, NULL);
     else
@@ -2183,7 +2180,7 @@ static void fold_record__see_call(fold_record__writer *w, const fold_seen *seen)
     t->node = seen->node;
     t->n_in = seen->n_in;
     t->n_list = seen->n_list;
-    t->n_out = seen->n_out;
+    t->n_out = seen->is_cell ? seen->n_out : 1; /* attention has one more, which only its gradient reads */
     t->shared = seen->shared;
     t->lists = seen->lists;
     t->sample = seen->sample;
@@ -2192,7 +2189,7 @@ static void fold_record__see_call(fold_record__writer *w, const fold_seen *seen)
     t->n_attr = seen->n_attr;
     memcpy(t->attr, seen->attr, sizeof t->attr);
     fold_record__copy_shapes(w, seen->in, seen->n_in + seen->n_list);
-    fold_record__copy_shapes(w, seen->out, seen->n_out);
+    fold_record__copy_shapes(w, seen->out, t->n_out);
     const int rows = fold_record__copy_operands(w, seen, t);
     if (t->length < 0 && seen->n_list && seen->lists)
         t->length = rows;
@@ -2314,7 +2311,8 @@ static int fold_record__locate(fold_record__writer *w, fold_node x, fold_record_
             const float *values = fold_value(w->f, from);
             const int length = fold_list_length(w->f, from);
             const size_t floats = width * (size_t)(length < 0 ? 1 : length);
-            if (!values || at < values || at + size > values + floats ||
+            const uintptr_t first = (uintptr_t)values, place = (uintptr_t)at; /* of any two arrays */
+            if (!values || place < first || place + size * sizeof *at > first + floats * sizeof *at ||
                 (rows >= 0 && (at != values || size != width || length != rows)))
                 continue;
             port->at.id = g->item[i].id + (uint32_t)out;
@@ -2347,11 +2345,10 @@ static void fold_record__default_outputs(fold_record__writer *w)
         read[g->operands[i].id] = 1;
     for (size_t i = 0; i < g->n_items && read; i++) {
         const fold_record__item *t = &g->item[i];
-        const int outs = fold_record__is(t, FOLD_RECORD__ATTENTION) ? 1 : t->n_out;
         int reads = t->kind < FOLD_RECORD__OP;
-        for (int out = 0; out < outs; out++)
+        for (int out = 0; out < t->n_out; out++)
             reads |= read[t->id + (uint32_t)out];
-        for (int out = 0; out < outs && !reads; out++) {
+        for (int out = 0; out < t->n_out && !reads; out++) {
             fold_node x = t->node;
             x.id += (uint32_t)out;
             fold_record__add_port(w, x);
@@ -2435,6 +2432,10 @@ static void fold_record__visit_cells(fold_record__writer *w)
             fold_record__fail(r, FOLD_BAD_STATE, 0,
                               "parameter '%.60s' is quantised; write before fold_model_quantize",
                               r->param[i].name);
+        else if (r->param[i].used &&
+                 strlen(fold_param_name(w->m, fold_param_at(w->m, (int)i))) >= FOLD_RECORD__NAME)
+            fold_record__fail(r, FOLD_BAD_ARGUMENT, 0, "the name of parameter '%.60s' has over %d bytes",
+                              r->param[i].name, FOLD_RECORD__NAME - 1);
 }
 
 /* -- text -- */
@@ -2498,14 +2499,13 @@ static void fold_record__put_name(fold_record__writer *w, const char *key, const
     }
     text[n] = 0;
     fold_record__word(w, key);
-    fold_record__word(w, text);
+    fold_record__word(w, n ? text : "?"); /* a cell may have an empty name */
 }
 
 static void fold_record__put_shape(fold_record__writer *w, const fold_shape *shape)
 {
-    char text[64] = "";
-    for (int axis = 0, at = 0; axis < shape->rank; axis++)
-        at += snprintf(text + at, sizeof text - (size_t)at, "%s%d", axis ? "x" : "", shape->dim[axis]);
+    char text[64];
+    fold_record__shape_text(shape, text);
     fold_record__word(w, text);
 }
 
@@ -2563,8 +2563,6 @@ static void fold_record__put_param(fold_record__writer *w, const fold_record__pa
 static void fold_record__put_shapes(fold_record__writer *w, const char *key, const fold_shape *shape,
                                     int count)
 {
-    if (!count)
-        return;
     fold_record__int(w, key, count);
     for (int i = 0; i < count; i++)
         fold_record__put_shape(w, &shape[i]);
@@ -2615,8 +2613,10 @@ static void fold_record__put_item(fold_record__writer *w, const fold_record__pro
         fold_record__int(w, NULL,
                          t->kind == FOLD_RECORD__CELL ? t->which + 1
                                                       : fold_record__number_of(w->r, t->which));
-    fold_record__put_shapes(w, "in", shape, t->n_in);
-    fold_record__put_shapes(w, "list", shape + t->n_in, t->n_list);
+    if (t->n_in)
+        fold_record__put_shapes(w, "in", shape, t->n_in);
+    if (t->n_list)
+        fold_record__put_shapes(w, "list", shape + t->n_in, t->n_list);
     fold_record__put_shapes(w, "out", shape + t->n_in + t->n_list, t->n_out);
     if (t->n_operands)
         fold_record__int(w, "from", t->n_operands);
@@ -2663,12 +2663,8 @@ static void fold_record__put_ports(fold_record__writer *w, const char *key, cons
 static void fold_record__put_cell(fold_record__writer *w, const fold_record__cell *cell)
 {
     fold_record__put_name(w, "define", cell->name);
-    fold_record__int(w, "in", cell->n_in);
-    for (int i = 0; i < cell->n_in; i++)
-        fold_record__put_shape(w, &cell->shape[i]);
-    fold_record__int(w, "list", cell->n_list);
-    for (int i = 0; i < cell->n_list; i++)
-        fold_record__put_shape(w, &cell->shape[cell->n_in + i]);
+    fold_record__put_shapes(w, "in", cell->shape, cell->n_in);
+    fold_record__put_shapes(w, "list", cell->shape + cell->n_in, cell->n_list);
     fold_record__word(w, ";");
     fold_record__line(w);
     for (size_t i = 0; i < cell->body.n_items; i++)

@@ -18,6 +18,7 @@
 #define FOLD_TO_C_IMPLEMENTATION
 #include "fold_to_c.h"
 #include "options.h"
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,14 +31,22 @@ static int append(const void *bytes, size_t size, void *user)
 {
     text *t = (text *)user;
     while (t->room < t->size + size + 1) {
-        char *more = (char *)realloc(t->bytes, t->room = 2 * t->room + 4096);
+        const size_t room = 2 * t->room + 4096;
+        char *more = (char *)realloc(t->bytes, room);
         if (!more)
             return 1;
         t->bytes = more;
+        t->room = room;
     }
     memcpy(t->bytes + t->size, bytes, size);
     t->size += size;
     return 0;
+}
+
+static void fail(const char *what)
+{
+    fprintf(stderr, "replay: %s\n", what);
+    exit(1);
 }
 
 /* Appends formatted text of at most 199 bytes. */
@@ -46,14 +55,9 @@ static void put(text *t, const char *format, ...)
     char line[200];
     va_list args;
     va_start(args, format);
-    append(line, (size_t)vsnprintf(line, sizeof line, format, args), t);
+    if (append(line, (size_t)vsnprintf(line, sizeof line, format, args), t))
+        fail("no memory for the printed program");
     va_end(args);
-}
-
-static void fail(const char *what)
-{
-    fprintf(stderr, "replay: %s\n", what);
-    exit(1);
 }
 
 /* ---- a network of its own --------------------------------------------------------------------- */
@@ -191,8 +195,8 @@ static void run_alone(outcome *o, fold_record *r)
         if (!all.differ && !all.status)
             memcpy(all.message, one.message, sizeof all.message);
         all.status = one.status;
-        all.values += one.values;
-        all.differ += one.differ;
+        all.values += one.values < INT_MAX - all.values ? one.values : INT_MAX - all.values;
+        all.differ += one.differ < INT_MAX - all.differ ? one.differ : INT_MAX - all.differ;
     }
     report(o, "each sample alone", all);
 }
@@ -253,7 +257,8 @@ static int print_c(fold_record *r, fold_ctx *f, text *t, char *why, size_t room)
     }
     put(t, "};\nint main(void)\n{\n    static float got[%d];\n    int i, wrong = 0;\n", floats);
     put(t, "#if%s replay_TWO_ROUNDINGS\n    return 2;\n#endif\n    replay_step(", is_fused(r) ? "def" : "ndef");
-    append(call.bytes, call.size, t);
+    if (append(call.bytes, call.size, t))
+        fail("no memory for the printed program");
     put(t, ");\n    for (i = 0; i < %d; i++)\n", floats);
     put(t, "        wrong += memcmp(&got[i], &want[i], 4) != 0 && got[i] == got[i];\n    return wrong != 0;\n}\n");
     free(call.bytes);

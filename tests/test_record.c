@@ -457,6 +457,25 @@ static text everything(void)
     return t;
 }
 
+/* A recording of one loss and its product. */
+static text trained_product(void)
+{
+    text t = nothing();
+    const net n = new_net();
+    fold_ctx_desc desc = fold_ctx_desc_default();
+    desc.training = 1;
+    fold_ctx *f = fold_ctx_new(n.m, &desc);
+    const recording r = record_inputs(f, &n, 0);
+    const fold_node y = fold_tanh(f, fold_dense_apply(f, &n.dense, r.node)), loss = fold_sum(f, y, 0);
+    fold_record_desc written = fold_record_desc_default();
+    written.losses = &loss;
+    written.n_losses = 1;
+    CHECK(!fold_run(f, &loss, 1) && !fold_record_write(f, &written, append, &t).status);
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+    return t;
+}
+
 /* Reads, and plays if it can be read. */
 static fold_record_result try_file(const char *bytes, size_t size)
 {
@@ -552,7 +571,24 @@ static void no_memory(void)
     free(t.bytes);
 }
 
-/* Puts `text` in the place of the last word of the first line that begins with `line`. */
+/* Here no allocation is left out: neither values nor gradients are silently not compared. */
+static void no_memory_to_compare(void)
+{
+    text t = trained_product();
+    fold_record *r = fold_record_read(t.bytes, t.size, NULL);
+    int failed = 1;
+    for (long k = 0; failed; k++) {
+        allocations_left = k;
+        const fold_record_result result = fold_record_compare(r, NULL, -1);
+        failed = allocations_left < 0;
+        allocations_left = -1;
+        CHECK_INT(result.status, failed ? FOLD_NO_MEMORY : FOLD_OK);
+    }
+    fold_record_free(r);
+    free(t.bytes);
+}
+
+/* Puts `by` in the place of the first `word` after the first `line`. */
 static fold_record_result altered(const text *t, const char *line, const char *word, const char *by)
 {
     char *bytes = (char *)malloc(t->size + 64);
@@ -569,6 +605,47 @@ static fold_record_result altered(const text *t, const char *line, const char *w
     }
     free(bytes);
     return result;
+}
+
+#define FOUR(words) words words words words
+#define ALL_32(words) FOUR(words words words words words words words words)
+#define CONCAT_32(id, size) "op " #id " concat in 32 " ALL_32(size " ") "out 1 " /* then the result's shape */
+
+/* Files made to read or take more memory than they name. */
+static const struct { const char *text, *message; } greedy[] = {
+    /* results of leaves that are larger than what they are, and have a hash */
+    { "param p 0 1 values 0 ; use 1 1 out 1 1000000 hash 1 ; op 2 tanh in 1 1 out 1 1 from 1 1 ; outputs 1 2 1 losses 0 end", "a result has a different shape in the file" },
+    { "input 1 out 1 1 rows 1000000 hash 1 values 0 ; outputs 1 1 1 losses 0 end", "a result has a different number of rows in the file" },
+    /* targets, of which fold.h stores where each begins */
+    { "list 1 out 1 1 rows 1 values 0 ; op 2 list_softmax in 1 1 out 1 1 from 1 1* index 1 2147483646 rows 1 ; outputs 0 losses 0 end", "the recording has more than 2^26 values" },
+    /* a body of 1000 floats for each of 70000 elements of a list that is one operand */
+    { "define c in 0 list 1 1 ; " CONCAT_32(2, "1") "32 from 32 " ALL_32("1 ") "attr 1 0 ; " CONCAT_32(3, "32") "1024 from 32 " ALL_32("2 ") "attr 1 0 ; "
+      "op 4 sum_n in 1 1024 out 1 1024 from 1 3 ; outputs 1 4 1024 ; "
+      "list 1 out 1 1 rows 70000 values 0*70000 ; cell 2 1 list 1 1 out 1 1024 from 1 1* ; outputs 1 2 1024 losses 0 end", "the recording has more than 2^26 values" },
+    /* 1000 draws of a dropout before the one that is in the body, for each of 70000 rows; the same with one of them is played */
+    { "define c in 1 1 list 0 ; op 2 dropout in 1 1 out 1 1 from 1 1 attr 1 3f000000 data 3e8 ; outputs 1 2 1 ; "
+      "list 1 out 1 1 rows 70000 values 0*70000 ; cell 2 1 list 1 1 out 1 1 from 1 1* lists 1 rows 70000 ; outputs 1 2* 1 losses 0 end", "the recording has more than 2^26 values" },
+    { "define c in 1 1 list 0 ; op 2 dropout in 1 1 out 1 1 from 1 1 attr 1 3f000000 data 3e8 ; outputs 1 2 1 ; "
+      "list 1 out 1 1 rows 7 values 0*7 ; cell 2 1 list 1 1 out 1 1 from 1 1* lists 1 rows 7 ; outputs 1 2* 1 losses 0 end", "" },
+    /* more inputs than `lists` has bits */
+    { "input 1 out 1 1 values 0 ; op 2 concat in 33 " ALL_32("1 ") "1 out 1 33 from 33 " ALL_32("1 ") "1 attr 1 0 ; outputs 0 losses 0 end", "a number is not as it must be, at '33'" },
+    /* shapes whose sum is no int, or nearly so */
+    { "define c in 1 67108864 list 0 ;", "a shape is not as it must be" },
+    { "define c in 1 67108863 list 0 ; " CONCAT_32(2, "67108863") "1 from 32 " ALL_32("1 ") "attr 1 0 ; outputs 1 2 1 ; outputs 0 losses 0 end", "the result is too large" },
+};
+
+static void greedy_files(void)
+{
+    for (size_t i = 0; i < sizeof greedy / sizeof *greedy; i++) {
+        text t = nothing();
+        const char *begin = "fold_record 1 kernels k schedule s training 1 ";
+        append(begin, strlen(begin), &t);
+        append(greedy[i].text, strlen(greedy[i].text), &t);
+        const fold_record_result result = try_file(t.bytes, t.size);
+        CHECK_INT(result.status != FOLD_OK, greedy[i].message[0] != 0);
+        CHECK_TEXT(result.message, greedy[i].message);
+        free(t.bytes);
+    }
 }
 
 /* A file that says something else than what was recorded. */
@@ -607,17 +684,8 @@ static void lies(void)
 /* Ways that differ: what the eager context computed is changed, as if a batch computed other bits. */
 static void ways_that_differ(void)
 {
-    text t = nothing();
-    const net n = new_net();
-    fold_ctx_desc desc = fold_ctx_desc_default();
-    desc.training = 1;
-    fold_ctx *f = fold_ctx_new(n.m, &desc);
-    const recording r = record_inputs(f, &n, 0);
-    const fold_node y = fold_tanh(f, fold_dense_apply(f, &n.dense, r.node)), loss = fold_sum(f, y, 0);
-    fold_record_desc written = fold_record_desc_default();
-    written.losses = &loss;
-    written.n_losses = 1;
-    CHECK(!fold_run(f, &loss, 1) && !fold_record_write(f, &written, append, &t).status);
+    text t = trained_product();
+    const fold_ctx_desc desc = fold_ctx_desc_default();
     fold_record *record = fold_record_read(t.bytes, t.size, NULL);
     fold_record_result result = fold_record_compare(record, NULL, -1);
     CHECK(!result.status && !result.differ && record->wanted[record->top.n_ids - 1] == 1);
@@ -636,9 +704,10 @@ static void ways_that_differ(void)
     result = fold_record_compare(record, &desc, -1);
     CHECK_INT(result.differ, 2);
     CHECK_TEXT(result.message, "dense.W: float 0 is ");
+    result = fold_record_compare(record, &desc, 1);
+    CHECK_INT(result.status, FOLD_BAD_ARGUMENT);
+    CHECK_TEXT(result.message, "sample is 1, must be below 1");
     fold_record_free(record);
-    fold_ctx_free(f);
-    fold_model_free(n.m);
     free(t.bytes);
 }
 
@@ -701,6 +770,52 @@ static void refused(void)
     fold_model_free(n.m);
 }
 
+/* Names that a file cannot hold or would not show. */
+static void names(void)
+{
+    text t = nothing();
+    char name[140];
+    net n = new_net();
+    memset(name, 'n', sizeof name);
+    name[FOLD_RECORD__NAME - 1] = 0;
+    const fold_param longest = fold_bias_new(n.m, name, WIDE);
+    name[FOLD_RECORD__NAME - 1] = 'n';
+    name[FOLD_RECORD__NAME] = 0;
+    const fold_param longer = fold_bias_new(n.m, name, WIDE);
+    fold_ctx *f = fold_ctx_new(n.m, NULL);
+    const fold_node both[2] = { fold_use(f, longest), fold_use(f, n.b) };
+    const fold_node y = fold_call(f, new_cell(&n, "", pair_body, 2, 0, 3), both, 2);
+    CHECK(!fold_run(f, &y, 1) && !fold_record_write(f, NULL, append, &t).status);
+    CHECK(t.bytes && strstr(t.bytes, "define ? in 2 4 4 list 0 ;"));
+    plays_the_same("names", f, &t);
+    fold_ctx_reset(f);
+    const fold_node z = fold_exp(f, fold_use(f, longer));
+    CHECK_INT(fold_run(f, &z, 1), FOLD_OK);
+    CHECK_TEXT(refusal(f, NULL), "nnn' has over 127 bytes");
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+    free(t.bytes);
+}
+
+/* Attention has a second result for its gradient, which is no reason to have no hash. */
+static void hash_of_attention(void)
+{
+    text t = nothing();
+    const net n = new_net();
+    fold_ctx_desc desc = fold_ctx_desc_default();
+    desc.training = 1;
+    fold_ctx *f = fold_ctx_new(n.m, &desc);
+    const recording r = record_inputs(f, &n, 0);
+    const fold_node y = call_attention(&r);
+    CHECK(!fold_run(f, &y, 1) && !fold_record_write(f, NULL, append, &t).status);
+    const char *op = strstr(t.bytes, "list_attention"), *hash = op ? strstr(op, " hash ") : NULL;
+    CHECK(hash && hash < strchr(op, ';'));
+    plays_the_same("attention", f, &t);
+    fold_ctx_free(f);
+    fold_model_free(n.m);
+    free(t.bytes);
+}
+
 /* Weights that have no floats any more. */
 static void quantised(void)
 {
@@ -753,11 +868,15 @@ int main(int argc, char **argv)
     check_run("eager lists", eager_lists);
     check_run("layers", all_layers);
     check_run("what is used", what_is_used);
+    check_run("hash of attention", hash_of_attention);
+    check_run("names", names);
     check_run("lies", lies);
+    check_run("greedy files", greedy_files);
     check_run("ways that differ", ways_that_differ);
     check_run("refused", refused);
     check_run("quantised", quantised);
     check_run("no memory", no_memory);
+    check_run("no memory to compare", no_memory_to_compare);
     check_run("hostile files", hostile);
     return check_finish();
 }
