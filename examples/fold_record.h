@@ -674,8 +674,7 @@ static fold_param fold_record__used(fold_record__player *p, const fold_record__i
     const fold_record__program *g = p->program;
     const size_t at = t->operand + (size_t)fold_record__place(t, i);
     const fold_record__item *from = fold_record__owner(g, g->operands[at].id);
-    return from && from->kind == FOLD_RECORD__USE ? p->r->param[from->which].handle
-                                                      : fold_record__none;
+    return from && from->kind == FOLD_RECORD__USE ? p->r->param[from->which].handle : fold_record__none;
 }
 
 /* Returns the item that makes the first operand. */
@@ -899,8 +898,7 @@ static fold_node fold_record__small(fold_record__player *p, const fold_record__i
     case FOLD_RECORD__DROPOUT: return fold_record__dropout(p, t, in[0]);
     case FOLD_RECORD__CONV: return fold_record__conv(p, t, in);
     case FOLD_RECORD__POOL: return fold_record__pooled(p, t, in[0]);
-    case FOLD_RECORD__SLICE:
-        return fold_slice(f, in[0], (int)t->attr[0], (int)t->attr[1], (int)t->attr[2]);
+    case FOLD_RECORD__SLICE: return fold_slice(f, in[0], (int)t->attr[0], (int)t->attr[1], (int)t->attr[2]);
     case FOLD_RECORD__TRANSPOSE: return fold_transpose(f, in[0], (int)t->attr[0], (int)t->attr[1]);
     case FOLD_RECORD__SELECT: return fold_select(f, in[0], in[1], in[2]);
     case FOLD_RECORD__TAKE: return fold_list_take(f, in[0], index, t->n_index);
@@ -1099,8 +1097,7 @@ static int fold_record__outputs(const fold_record *r) { return (int)r->top.n_por
 /* Whether an item belongs to a sample: without samples, each output is one. */
 static int fold_record__is_of(const fold_record *r, const fold_record__item *t, int sample)
 {
-    return r->samples ? t->sample == sample
-                      : fold_record__owner(&r->top, r->top.port[sample].at.id) == t;
+    return r->samples ? t->sample == sample : fold_record__owner(&r->top, r->top.port[sample].at.id) == t;
 }
 
 /* Marks the items that a sample needs, and with 2 those of its own that no other one of its own reads. */
@@ -1387,7 +1384,7 @@ typedef struct fold_record__reader {
 } fold_record__reader;
 
 /* What may follow an item, in this order. */
-#define FOLD_RECORD__KEY_LIST(X)                                                                           \
+#define FOLD_RECORD__KEY_LIST(X)                                                                         \
     X(in) X(list) X(out) X(from) X(lists) X(shared) X(params) X(attr) X(data) X(index) X(rows) X(sample) \
     X(hash) X(values)
 #define FOLD_RECORD__KEY_TEXT(name) #name,
@@ -1688,8 +1685,8 @@ static const char *fold_record__problem(const fold_record *r, const fold_record_
         return "a list has no rows";
     if (t->kind == FOLD_RECORD__LOOKUP && t->n_index != (t->rows < 0 ? 1 : t->rows))
         return "a lookup has too few rows";
-    if (g != &r->top && (t->n_list || t->lists || t->rows >= 0 || t->n_index >= 0 ||
-                         (t->kind != FOLD_RECORD__USE && !op)))
+    if (g != &r->top &&
+        (t->n_list || t->lists || t->rows >= 0 || t->n_index >= 0 || (t->kind != FOLD_RECORD__USE && !op)))
         return "an item is not allowed in a body";
     if (t->n_list ? elements < 0 || elements % t->n_list : elements != 0)
         return "the number of operands is wrong";
@@ -1752,7 +1749,8 @@ static void fold_record__read_item(fold_record__reader *file, fold_record__progr
     const uint64_t size = problem || r->result.status || kind > FOLD_RECORD__LIST
                               ? 0
                               : (uint64_t)fold_record__size(fold_record__out_shape(g, made));
-    if (!problem && g->n_values - made->value != size * (uint64_t)(kind == FOLD_RECORD__LIST ? made->rows : 1))
+    if (!problem &&
+        g->n_values - made->value != size * (uint64_t)(kind == FOLD_RECORD__LIST ? made->rows : 1))
         problem = "values are missing";
     if (problem && !r->result.status)
         fold_record__fail(r, FOLD_BAD_ARGUMENT, line, "line %d: %s", line, problem);
