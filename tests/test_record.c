@@ -788,7 +788,7 @@ static void names(void)
     const fold_node y = fold_call(f, new_cell(&n, "", pair_body, 2, 0, 3), both, 2);
     CHECK(!fold_run(f, &y, 1) && !fold_record_write(f, NULL, append, &t).status);
     CHECK(t.bytes && strstr(t.bytes, "define ? in 2 4 4 list 0 ;"));
-    plays_the_same("names", f, &t);
+    CHECK_INT(try_file(t.bytes, t.size).status, FOLD_OK);
     fold_ctx_reset(f);
     const fold_node z = fold_exp(f, fold_use(f, longer));
     CHECK_INT(fold_run(f, &z, 1), FOLD_OK);
@@ -809,7 +809,7 @@ static void hash_of_attention(void)
     const recording r = record_inputs(f, &n, 0);
     const fold_node y = call_attention(&r);
     CHECK(!fold_run(f, &y, 1) && !fold_record_write(f, NULL, append, &t).status);
-    const char *op = strstr(t.bytes, "list_attention"), *hash = op ? strstr(op, " hash ") : NULL;
+    const char *op = strstr(t.bytes, "list_attention"), *hash = op ? strstr(op, " hash") : NULL;
     CHECK(hash && hash < strchr(op, ';'));
     plays_the_same("attention", f, &t);
     fold_ctx_free(f);
