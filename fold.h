@@ -16179,9 +16179,8 @@ static fold_node fold__linear(fold_ctx *f, const fold_node *in, int count, fold_
     if (part == FOLD__ROWS_ALL ? given != inputs : given > inputs)
         return fold__fail_node(f, FOLD_BAD_SHAPE,
                                "%s: the input has %d values, must have %s%d ('%s' is [%d x %d])", who,
-                               given > INT_MAX ? INT_MAX : (int)given,
-                               part == FOLD__ROWS_ALL ? "" : "at most ", inputs, matrix->name,
-                               matrix->shape.dim[0], matrix->shape.dim[1]);
+                               given > INT_MAX ? INT_MAX : (int)given, part ? "at most " : "", inputs,
+                               matrix->name, matrix->shape.dim[0], matrix->shape.dim[1]);
     if (vector && (vector->shape.rank != 1 || vector->shape.dim[0] != outputs))
         return fold__fail_node(f, FOLD_BAD_SHAPE, "%s: bias '%s' must be [%d] ('%s' is [%d x %d])", who,
                                vector->name, outputs, matrix->name, matrix->shape.dim[0],

@@ -1685,8 +1685,7 @@ static const char *fold_record__problem(const fold_record *r, const fold_record_
         return "a list has no rows";
     if (t->kind == FOLD_RECORD__LOOKUP && t->n_index != (t->rows < 0 ? 1 : t->rows))
         return "a lookup has too few rows";
-    if (g != &r->top &&
-        (t->n_list || t->lists || t->rows >= 0 || t->n_index >= 0 || (t->kind != FOLD_RECORD__USE && !op)))
+    if (g != &r->top && (t->n_list || t->lists || (t->kind != FOLD_RECORD__USE && !op)))
         return "an item is not allowed in a body";
     if (t->n_list ? elements < 0 || elements % t->n_list : elements != 0)
         return "the number of operands is wrong";

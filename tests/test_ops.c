@@ -1291,10 +1291,12 @@ static void test_bad_shapes(void)
     BAD(fold_zeros(f, fold_shape2(1 << 16, (1 << 14) + 1)), BAD_SHAPE, "zeros", "a shape is too large: a value has at most 1073741824 floats");
     BAD(fold_input_ref(f, x, fold_shape4(INT_MAX, INT_MAX, INT_MAX, INT_MAX)), BAD_SHAPE, "input_ref", "too large");
     BAD(fold_list_input(f, x, 0, fold_shape1(INT_MAX)), BAD_SHAPE, "list_input", "too large");
-    fold_node most[5];
-    for (int i = 0; i < 5; i++) most[i] = fold_input_ref(f, x, fold_shape1(1 << 30));
-    BAD(fold_concat(f, most, 5, 0), BAD_SHAPE, "concat: the result is too large", "[1073741824], [1073741824]"); /* as an int, 2^30 */
-    BAD(fold_linear_n(f, most, 5, n.W, none), BAD_SHAPE, "has 2147483647 values, must have 3", "'W' is [3 x 2]");
+    for (int products = 0; products < 2; products++) { /* as ints, five times 2^30 adds up to 2^30 */
+        fold_node most[5];
+        for (int i = 0; i < 5; i++) most[i] = fold_input_ref(f, x, fold_shape1(1 << 30));
+        if (products) BAD(fold_linear_n(f, most, 5, n.W, none), BAD_SHAPE, "has 2147483647 values, must have 3", "'W' is [3 x 2]");
+        else BAD(fold_concat(f, most, 5, 0), BAD_SHAPE, "concat: the result is too large", "[1073741824], [1073741824]");
+    }
     BAD(fold_linear(f, n.v4, n.W, none), BAD_SHAPE, "linear: the input has 4 values, must have 3", "'W' is [3 x 2]");
     BAD(fold_linear(f, n.v3, n.W, n.b), BAD_SHAPE, "bias 'b' must be [2]", "'W' is [3 x 2]");
     BAD(fold_linear_n(f, n.list, 2, n.W, none), BAD_SHAPE, "has 7 values", "'W' is [3 x 2]");
