@@ -63,8 +63,8 @@ BESIDE_DYNET = """{words}
 Measured by turns, one thread each (`{command}`, where DYNET names a clone of DyNet). Both sides have the same weights,
 samples and optimiser, and their outputs, losses and gradients agree. DyNet's products are Eigen's; its speed depends on how the products of
 a gate are written. Each network is written in four or six forms, which bench/peers/dynet.cc lists. Each form is tried without autobatching
-and, in batches, also with it, by mean depth and by depth. The fastest three take part in all turns, and the table has the best of them. Only
-CompactVanillaLSTMBuilder (form 1 of the tagger) does not run by depth, where DyNet batches unlike nodes of it and its results are wrong.
+and, in batches, also with it, by mean depth and by depth. The fastest three take part in all turns, and the table has the best of them. The
+exception is CompactVanillaLSTMBuilder (form 1 of the tagger) by depth: DyNet then batches unlike nodes, and its results are wrong.
 
 {table}"""
 DYNET_SHORT = """{words}
@@ -96,23 +96,24 @@ def machine():
 
 def run(command, to):
     """Its lines also appear on the terminal, since some of it takes an hour."""
-    process = subprocess.Popen(command, shell=True, stdout=subprocess.PIPE, universal_newlines=True)
+    process, skipped = subprocess.Popen(command, shell=True, stdout=subprocess.PIPE, universal_newlines=True), ""
     for line in process.stdout:
-        if line.startswith("SKIPPED"):
-            raise Skipped(line.strip())
+        skipped = skipped or line.strip() if line.startswith("SKIPPED") else skipped
         to.write(line)
         print(line.rstrip()[:150], file=sys.stderr, flush=True)
     if process.wait() == 127:
-        raise Skipped(f"{command}: not found")
+        skipped = f"{command}: not found"
+    if skipped:
+        raise Skipped(skipped)
     if process.returncode:
         sys.exit(f"figures: {command} failed")
 
 
 def measure(title, command):
-    """What the command prints. DIR stands for FOLD_DATA."""
+    """What the command prints. DIR stands for FOLD_DATA, which the study needs, too: pages show no figures of made-up data."""
     path = Path("build/figures", re.sub("[^a-z0-9]+", "-", title.lower()) + ".txt")
-    if not os.environ.get("FOLD_DATA"):
-        command = command.replace(" --data DIR", "")
+    if not given.kept and not os.environ.get("FOLD_DATA") and re.search(" --data DIR|bench/study ", command):
+        raise Skipped("FOLD_DATA names no folder of real data")
     if given.seconds:
         command = re.sub(r"--seconds \S+", f"--seconds {given.seconds:g}", command)
     if not given.kept:
@@ -264,12 +265,14 @@ def beside_dynet():
 
 def in_short(dynet):
     """The section for STUDY.md: a row a network, a column a batch."""
+    if not dynet:
+        return ""
     rows = collections.defaultdict(lambda: dict.fromkeys(("1", "16", "256"), "-"))
     for line in table(dynet):
         rows[line["network"], line[""]][line["batch"]] = line["ratio"]
     short = "\n".join([row("network", "", "batch 1", "16", "256"), "|---|---|--:|--:|--:|"] + [row(*each, *rows[each].values()) for each in rows])
     words = find("(?s)(^fold.h is faster in .*?: [0-9]+\\.)$", dynet)
-    return f"\n## {DYNET}\n\n{PLACE.search(dynet).group()}\n\n{DYNET_SHORT.format(words=words, table=short)}\n" if dynet else ""
+    return f"\n## {DYNET}\n\n{PLACE.search(dynet).group()}\n\n{DYNET_SHORT.format(words=words, table=short)}\n"
 
 
 def study_dynet():
@@ -424,7 +427,12 @@ Made by `python3 bench/figures.py pages` from the tables of other pages; a test 
 fold.h says so. Each is of one core of a virtual machine that others may have used: ratios carry further than rates.
 
 """ + "\n".join(places) + "\n\n| what | figure | command | table |\n|---|---|---|---|\n" + "\n".join(rows) + "\n"),
-            (README, re.sub(r"^\| what \| figure .*?(?=\n\n)", lambda _: readme_table(), README.read_text(), flags=re.M | re.S))]
+            (README, with_table(README.read_text()))]
+
+
+def with_table(text):
+    text, tables = re.subn(r"^\| what \| figure .*?(?=\n\n)", lambda _: readme_table(), text, flags=re.M | re.S)
+    return text if tables == 1 else sys.exit(f"figures: README.md has {tables} tables of figures")
 
 
 def quoted():

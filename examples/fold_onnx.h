@@ -730,29 +730,29 @@ static int fold_onnx__new_value(fold_onnx *o, const char *name)
     return o->n_values++;
 }
 
-/* Levenshtein distance: how many letters must be changed, removed or added. Only the first 63 letters
-   count. */
+/* Levenshtein distance: how many letters must be changed, removed or added. Only the first ones count. */
+enum { FOLD_ONNX__LETTERS = 63 };
 static int fold_onnx__distance(const char *a, const char *b)
 {
-    enum { FOLD_ONNX__MAX = 63 };
-    int row[FOLD_ONNX__MAX + 1];
-    for (int k = 0; k <= FOLD_ONNX__MAX; k++)
+    int row[FOLD_ONNX__LETTERS + 1];
+    for (int k = 0; k <= FOLD_ONNX__LETTERS; k++)
         row[k] = k;
-    for (int i = 0; a[i] && i < FOLD_ONNX__MAX; i++)
-        for (int k = 0, before = row[0]++; b[k] && k < FOLD_ONNX__MAX; k++) {
+    for (int i = 0; a[i] && i < FOLD_ONNX__LETTERS; i++)
+        for (int k = 0, before = row[0]++; b[k] && k < FOLD_ONNX__LETTERS; k++) {
             const int changed = before + (a[i] != b[k]),
                       added = (row[k] < row[k + 1] ? row[k] : row[k + 1]) + 1;
             before = row[k + 1];
             row[k + 1] = changed < added ? changed : added;
         }
-    return row[strlen(b) < FOLD_ONNX__MAX ? strlen(b) : (size_t)FOLD_ONNX__MAX];
+    return row[strlen(b) < FOLD_ONNX__LETTERS ? strlen(b) : (size_t)FOLD_ONNX__LETTERS];
 }
 
 /* "; nearest: ..." for a message: the most similar name with this origin or, if that is 0, with any. A name
-   with more than a third of its letters changed is not suggested, unless the name is very short. */
+   with more than about a third of its letters changed is not suggested, unless the name is very short. */
 static const char *fold_onnx__nearest(fold_onnx *o, const char *name, int origin)
 {
-    int best = 0, least = name && strlen(name) > 2 ? (int)(strlen(name) + 1) / 3 + 1 : INT_MAX;
+    const int letters = name && strlen(name) < FOLD_ONNX__LETTERS ? (int)strlen(name) : FOLD_ONNX__LETTERS;
+    int best = 0, least = letters > 2 ? (letters + 1) / 3 + 1 : INT_MAX;
     for (int i = 1; i < o->n_values && name; i++) {
         const fold_onnx__value *value = &o->values[i];
         const int fits = origin ? value->origin == origin : value->origin != FOLD_ONNX__UNKNOWN;

@@ -1840,9 +1840,12 @@ static int fold_onnx__read_equation(fold_onnx *o, const char *text, fold_onnx__e
     if (!strncmp(text, "->", 2))
         text = fold_onnx__term(o, text + 2, -1, dots, e->result);
     else
-        for (int label = 1; label < FOLD_ONNX__LABELS && n < FOLD_ONNX_RANK; label++)
-            if (label <= FOLD_ONNX_RANK ? e->times[label] > 0 : e->times[label] == 1)
+        for (int label = 1; label < FOLD_ONNX__LABELS; label++)
+            if (label <= FOLD_ONNX_RANK ? e->times[label] > 0 : e->times[label] == 1) {
+                if (n == FOLD_ONNX_RANK)
+                    return fold_onnx__too_many_axes(o, FOLD_ONNX_RANK);
                 e->result[n++] = (char)label;
+            }
     for (const char *at = e->result; *at; at++) {
         const int in_a = strchr(e->has[0], *at) != NULL, in_b = strchr(e->has[1], *at) != NULL;
         char *kind = e->kinds[in_a && in_b ? FOLD_ONNX__BOTH : in_a ? FOLD_ONNX__ROWS : FOLD_ONNX__COLUMNS];

@@ -1203,6 +1203,7 @@ static void sums_of_products(void)
         { 13, "2 1 3", "w 3 3 1=1,1,1,1,1,1,1,1,1", "MatMul x w > y", ":MatMul 'y': axes of 2 and 3 values do not broadcast" },
         { 13, "3", "w 1 3=1,1,1", "MatMul x w > y", ":MatMul 'y': matrices that do not fit" },
         { 13, "1 1 3", "w 3 1=1,1,1", "Gemm x w > y", ":Gemm 'y': matrices that do not fit" },
+        { 12, "1 1 1 1 2", "w 1 1 1 1 2=1,2", "Einsum x w > y equation=abcde,fghij", ":Einsum 'y': more than 8 axes" },
         { 12, "2 3", "w 2=1,2", "Einsum x w > y equation=ij,j->i", ":Einsum 'y': axes of 3 and 2 values do not broadcast" },
         { 12, "2 3", "w 2=1,2", "Einsum x w > y equation=ijk,i->i", ":Einsum 'y': 3 labels of 2 axes" },
         { 12, "2 3", "w 2=1,2", "Einsum x w > y equation=ij,i->iq", ":Einsum 'y': a result with a label twice, or of no operand" },

@@ -21,12 +21,17 @@ SIZES = {"treelstm-tiny": (8,), "bilstm-tagger": (50,)}  # hidden; of others 16,
 INPUTS = {8: 8, 16: 16, 64: 64, 150: 300, 50: 128}
 BATCHES = (1, 16, 256)
 ERROR = 1e-4
+WRONG_IN_DYNET = ("bilstm-tagger", 1, 2)  # network, form, autobatching; in batches
 
 
 def build(source):
     """Compiles DyNet and the driver, and returns the driver's path."""
     library, driver = os.path.abspath("build/dynet"), os.path.abspath("build/dynet/driver")
     os.makedirs(library, exist_ok=True)
+    if os.path.exists(library + "/CMakeCache.txt"):
+        with open(library + "/CMakeCache.txt") as cache:
+            if "CMAKE_HOME_DIRECTORY:INTERNAL=%s\n" % source not in cache.read():
+                sys.exit("build/dynet is of another clone: remove it")
     if not os.path.exists(library + "/dynet/libdynet.so"):
         with open(library + "/log", "w") as log:
             for command in (["cmake", "-S", source, "-B", library, "-DEIGEN3_INCLUDE_DIR=/usr/include/eigen3", "-DRELEASE_OPT_LEVEL=3"],
@@ -93,11 +98,12 @@ def row(given, tally, driver, workload, hidden, training, batch):
             if error <= ERROR:
                 tally.error = max(tally.error, error)
                 ways.append(way)
-            else:
-                print("LEFT OUT: %s %s, batch %d, %s: its values differ by %.2g" % (workload, mode, batch, name_of(way), error), file=sys.stderr)
-        if not ways:
-            print("FAILED: %s %s, batch %d: all values of DyNet's differ" % (workload, mode, batch))
-            tally.wrong += 1
+                continue
+            known = (workload, *way) == WRONG_IN_DYNET
+            print("%s: %s %s, batch %d, %s: its values differ by %.2g" %
+                  ("LEFT OUT" if known else "FAILED", workload, mode, batch, name_of(way), error), file=sys.stderr)
+            tally.wrong += not known
+        if tally.wrong:
             return
         best = sorted(ways, key=lambda way: -peer.rate(way, given.seconds / 2))[:3]
 
