@@ -11,6 +11,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import socket
 import struct
 import subprocess
@@ -74,6 +75,15 @@ return `rgb(${[...copy.getImageData(sky.dots * (%(x)d - left), sky.dots * (%(y)d
 SIZES = ((1280, 800), (844, 390), (390, 844), (1280, 800)) # the last one is that in which pages are played with
 
 
+def stop(process):
+    process.terminate()
+    try:
+        process.wait(20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
 class Browser:
     """What tests ask of any browser."""
 
@@ -88,10 +98,11 @@ class Chromium(Browser):
 
     def __init__(self):
         self.driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, text=True)
-        port = next(filter(None, (re.search(r"successfully on port (\d+)", line) for line in self.driver.stdout))).group(1)
-        self.base = "http://127.0.0.1:%s/session" % port
+        self.base = ""
 
     def open(self):
+        port = next(filter(None, (re.search(r"successfully on port (\d+)", line) for line in self.driver.stdout))).group(1)
+        self.base = "http://127.0.0.1:%s/session" % port
         wanted = {"browserName": "chrome", "goog:loggingPrefs": {"browser": "ALL"}, "goog:chromeOptions": OPTIONS}
         self.base += "/" + self.call("", capabilities={"alwaysMatch": wanted})["sessionId"]
         self.call("/timeouts", script=200000)
@@ -118,10 +129,11 @@ class Chromium(Browser):
         return self.call("/se/log", type="browser")
 
     def close(self):
-        if "/session/" in self.base:
-            self.call("", "DELETE")
-        self.driver.terminate()
-        self.driver.wait()
+        try:
+            if "/session/" in self.base:
+                self.call("", "DELETE")
+        finally:
+            stop(self.driver)
 
 
 class Firefox(Browser):
@@ -130,22 +142,27 @@ class Firefox(Browser):
     name, mark, sizes, plays = "Firefox", "-firefox", SIZES[-1:], ("learn",)
 
     def __init__(self):
-        self.profile, self.socket, self.calls = tempfile.mkdtemp(), None, 0
+        self.profile = tempfile.mkdtemp(prefix="firefox-", dir=os.path.abspath("build"))
+        self.process, self.socket, self.calls = None, None, 0
+
+    def begin(self):
         with open(os.path.join(self.profile, "user.js"), "w", encoding="utf-8") as file:
             file.write('user_pref("marionette.port", 0);\n') # any that is free
         command = [FIREFOX, "--headless", "--no-remote", "--marionette", "--remote-allow-system-access", "--profile", self.profile]
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        with open(FIREFOX_LOG, "w", encoding="utf-8") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, "HOME": self.profile})
 
     def open(self):
+        self.begin()
         port, end = os.path.join(self.profile, "MarionetteActivePort"), time.monotonic() + 60
         while not os.path.isfile(port) or not os.path.getsize(port):
             if self.process.poll() is not None or time.monotonic() > end:
-                raise RuntimeError("Firefox does not begin")
+                raise failure("Firefox does not begin")
             time.sleep(0.1)
         with open(port, encoding="utf-8") as file:
             self.socket = socket.create_connection(("127.0.0.1", int(file.read())), timeout=300)
         self.stream = self.socket.makefile("rb")
-        self.answer() # what it is
+        self.answer() # Firefox's greeting
         self.call("WebDriver:NewSession")
         self.call("WebDriver:SetTimeouts", script=200000)
         self.go("about:blank") # its first page allows no eval
@@ -153,8 +170,14 @@ class Firefox(Browser):
     def answer(self):
         length = b""
         while not length.endswith(b":"):
-            length += self.stream.read(1) or b"end:"
-        return json.loads(self.stream.read(int(length[:-1])))
+            length += self.read(1)
+        return json.loads(self.read(int(length[:-1])))
+
+    def read(self, count):
+        read = self.stream.read(count)
+        if len(read) < count:
+            raise failure("Firefox has ended")
+        return read
 
     def call(self, command, **data):
         self.calls += 1
@@ -172,7 +195,7 @@ class Firefox(Browser):
         return self.call(command, script="return window.eval(%s).apply(null, arguments)" % function, args=arguments)
 
     def resize(self, width, height):
-        for _ in range(2): # the first time its own bars are unknown
+        for _ in range(2): # twice, since the bars are known only after the first
             bars = self.run("return [outerWidth - innerWidth, outerHeight - innerHeight]")
             self.call("WebDriver:SetWindowRect", width=width + bars[0], height=height + bars[1])
 
@@ -191,12 +214,20 @@ class Firefox(Browser):
     def close(self):
         if self.socket:
             self.socket.close()
-        self.process.terminate()
-        self.process.wait()
+        if self.process:
+            stop(self.process)
         shutil.rmtree(self.profile, ignore_errors=True)
 
 
 FIREFOX = shutil.which("firefox-esr") or shutil.which("firefox")
+FIREFOX_LOG = "build/firefox.log"
+
+
+def failure(what):
+    with open(FIREFOX_LOG, encoding="utf-8", errors="replace") as log:
+        return RuntimeError("%s. It says: %s" % (what, log.read()[-2000:]))
+
+
 # Errors of pages and of their threads, without warnings.
 TOLD = """
 const errors = Services.console.getMessageArray().filter(message =>
@@ -205,8 +236,9 @@ Services.console.reset();
 return errors.map(error => `${error.sourceName}:${error.lineNumber}: ${error.errorMessage}`);
 """
 FITS = """
-const page = document.scrollingElement, { clientWidth, clientHeight } = page;
-return page.scrollWidth <= clientWidth && page.scrollHeight <= clientHeight && clientWidth === innerWidth && clientHeight === innerHeight;
+const [width, height] = arguments, page = document.scrollingElement, { clientWidth, clientHeight } = page;
+return innerWidth === width && innerHeight === height && clientWidth === width && clientHeight === height &&
+    page.scrollWidth <= width && page.scrollHeight <= height;
 """
 LINKS = "return [...document.querySelectorAll('a')].map(link => link.href).filter(link => link.startsWith('file:'))"
 LARGEST_SITE = 3000000
@@ -225,7 +257,7 @@ def every_page(browser, site, name, screenshots):
             browser.go(url)
         browser.wait("return document.readyState === 'complete'", 10)
         browser.wait("return typeof ready === 'undefined' || ready()", 30)
-        yield "%s fits into %d x %d" % (name, width, height), browser.run(FITS)
+        yield "%s fits into %d x %d" % (name, width, height), browser.run(FITS, width, height)
         with open(os.path.join(screenshots, "%s-%dx%d%s.png" % (name, width, height, browser.mark)), "wb") as file:
             file.write(base64.b64decode(browser.picture()))
     yield "%s says what it shows" % name, browser.run("return document.title && document.querySelector('h1')?.textContent")
@@ -304,7 +336,7 @@ def look_at_small_swarm(browser):
         yield "both bars are shown at %d x %d" % (width, height), browser.run(shown)
         for panel in ("about", "more"):
             browser.run("$('%s').open = true" % panel)
-            yield "'%s' unfolded fits at %d x %d" % (panel, width, height), browser.wait(PANELS_FIT, 5) and browser.run(FITS)
+            yield "'%s' unfolded fits at %d x %d" % (panel, width, height), browser.wait(PANELS_FIT, 5) and browser.run(FITS, width, height)
 
 
 DROP = """
@@ -390,7 +422,7 @@ def look_at_policy(browser):
         browser.resize(width, height)
         for tab in range(1, 4):
             browser.run("document.querySelector('#tabs button:nth-child(%d)').click()" % tab)
-            yield "part %d fits into %d x %d" % (tab, width, height), browser.run(FITS)
+            yield "part %d fits into %d x %d" % (tab, width, height), browser.run(FITS, width, height)
 
 
 def look_at_states(browser, folder, inputs):
@@ -463,6 +495,13 @@ def look_at_playground(browser):
     yield "too much text is told", "more text" in browser.run(FIGURES)[2]
 
 
+SAID = "return document.querySelector('.failed')?.textContent"
+REFUSED = { # by the program, in its own words
+    "--environments x": "train: --environments needs a whole number from 1 to 10000, not 'x'\n",
+    "top": "train: there is no option top; -h lists those there are\n",
+    "--load file": "train: a page has no --svg, --save, --load or --flush\n",
+    "--eager " * 40: "There are too many options.",
+}
 THOUSAND = "--environments 1000 --steps 20 --updates 2"
 
 
@@ -489,6 +528,11 @@ def look_at_learn(browser):
     yield "a thousand agents learn", browser.wait("return typeof finished !== 'undefined' && finished", 60)
     here, native = browser.run("return $('here').textContent"), natively_learned(THOUSAND)
     yield "their hash is %s, the native program's %s" % (here, native), here == native
+    for options, words in REFUSED.items():
+        browser.go("about:blank")
+        browser.go(page + "#" + options)
+        yield "%s: %s" % (options[:20], words), browser.wait(SAID, 20) and browser.run(SAID) == words
+    browser.told() # the same words
 
 
 PLAYS = {"learn": look_at_learn, "playground": look_at_playground, "policy": look_at_policy, "swarm": look_at_swarm} # pages that are played with
@@ -532,6 +576,7 @@ def look_at(site, flight, screenshots):
 
 def main():
     failed, passed = 0, 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1)) # so that browsers are closed when the job is stopped
     for what, holds in look_at(*(sys.argv[1:] + ["build/screenshots"])[:3]):
         passed += bool(holds)
         failed += not holds

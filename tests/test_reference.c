@@ -95,7 +95,7 @@ static void test_nan(void)
 
 /* ---- the accuracy that fold.h states ------------------------------------------------------------ */
 
-/* The table behind "Bounds for values, and for gradients:", up to the next word of the contracts: two numbers
+/* The table behind "Columns: bound for values, bound for gradients, ops.", up to the next word of the contracts: two numbers
    and ops. */
 static void test_accuracy(void)
 {
@@ -118,7 +118,7 @@ static void test_accuracy(void)
                        ref_rows[op].units[0], ref_rows[op].units[1]);
             CHECK_SAYS(!seen[op]++, "%s is there twice", word);
         }
-        inside += strstr(line, "Bounds for values, and for gradients:") != NULL;
+        inside += strstr(line, "Columns: bound for values, bound for gradients, ops.") != NULL;
     }
     for (int op = 0; op < REF_OP_COUNT; op++)
         CHECK_SAYS(seen[op], "fold.h does not state the accuracy of %s", ref_rows[op].name);

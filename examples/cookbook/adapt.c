@@ -34,7 +34,7 @@ static fold_model *new_model(void)
     desc.tracing.block = context_block; /* until the model is sealed */
     desc.tracing.block_size = sizeof context_block;
     fold_model *m = fold_model_new(&desc);
-    fold_model_size known = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }; /* arrays that need not grow leave no holes in the block */
+    static fold_model_size known; /* arrays that need not grow leave no holes in the block */
     known.values = known.grads = known.state = known.state2 = 4000; /* as fold_model_measure reports them */
     known.packs = 7500;
     fold_model_reserve(m, &known);
@@ -60,6 +60,9 @@ static unsigned long hash_of(const fold_model *m) /* of all parameters, by FNV-1
     for (size_t i = 0; i < (size_t)count * sizeof *values; i++) hash = (hash ^ bytes[i]) * 16777619u;
     return hash;
 }
+
+enum { MILLION = 1000000 };
+static unsigned long millionths(float sum) { return (unsigned long)(sum * 1e6f / (float)PART); } /* of the mean */
 
 int main(void)
 {
@@ -87,8 +90,8 @@ int main(void)
         if (lesson >= LESSONS - PART) after += fold_scalar(f, mean);
     }
     /* [end] */
-    printf("error 0.%06d before, 0.%06d after\n", (int)(before * 1e6f / (float)PART),
-           (int)(after * 1e6f / (float)PART));
+    const unsigned long first = millionths(before), last = millionths(after); /* for a printf without floats */
+    printf("error %lu.%06lu before, %lu.%06lu after\n", first / MILLION, first % MILLION, last / MILLION, last % MILLION);
     printf("model %lu bytes, context %lu bytes, hash %08lx\n", (unsigned long)fold_model_measure(m).block_bytes,
            (unsigned long)fold_ctx_stats(f).block_bytes, hash_of(m));
     fold_ctx_free(f);

@@ -1,5 +1,6 @@
 /* The functions that learn.html calls, compiled to WebAssembly by `make web`: the whole of train.c, whose main is not linked.
-   It has the options of train.c, and learns the parameters of `./train --isa portable` with these options, bit for bit.
+   It has the options of train.c, except for files and --flush, and learns the parameters of `./train --isa portable` with
+   these options, bit for bit.
 
    The page makes one instance that learns, and another one that shows some carts. Networks pass from one to the other as
    files in memory: network_file.h. */
@@ -13,8 +14,7 @@
 enum {
     CARTS = 16, /* that are shown */
     APART = 9,  /* steps by which one begins after the other */
-    MOST_LETTERS = 256,
-    MOST_WORDS = 64
+    MOST_LETTERS = 256
 };
 
 /* Where a cart and the tip of its pole are, and for how many steps it has stood. */
@@ -41,11 +41,12 @@ int PAGE(most_letters)(void) { return MOST_LETTERS; }
 void PAGE(begin)(void)
 {
     static char name[] = "train";
-    char *words[MOST_WORDS] = { name };
+    char *words[MOST_LETTERS / 2 + 1] = { name };
     int count = 1;
     const fold_ctx_desc ctx = fold_ctx_desc_default();
-    for (char *word = strtok(page.options, " "); word && count < MOST_WORDS; word = strtok(NULL, " ")) words[count++] = word;
+    for (char *word = strtok(page.options, " "); word; word = strtok(NULL, " ")) words[count++] = word;
     page.s = parse(count, words);
+    if (page.s.svg || page.s.save || page.s.load || page.s.flush) fail("a page has no --svg, --save, --load or --flush");
     page.m = network_file.network = model_of(&page.s, &ctx);
     page.t = trainer_of(page.m, &page.s, &ctx);
     page.r = run_new(&page.s);

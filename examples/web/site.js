@@ -29,7 +29,7 @@ async function start(code) {
       return 0;
     },
     fd_prestat_get: () => 8, path_open: () => 44, // there are no folders, and no files: EBADF and ENOENT
-    proc_exit() { throw new Error(told); },
+    proc_exit() { throw Object.assign(new Error(told), { name: "Ended" }); },
   };
   const rest = new Proxy(imports, { get: (known, name) => known[name] ?? (() => 0) });
   const program = (await WebAssembly.instantiate(code, { wasi_snapshot_preview1: rest })).instance.exports;
@@ -54,7 +54,7 @@ function give(program, at, size, what) {
 function failed(error) {
   const told = document.createElement("p");
   told.className = "failed";
-  told.textContent = `This needs a browser of 2023 or later. (${error.message})`;
+  told.textContent = error.name === "Ended" ? error.message : `This needs a browser of 2023 or later. (${error.message})`;
   document.querySelector("main, header").append(told);
   throw error;
 }

@@ -1,16 +1,17 @@
 # Other machines, by cross compilers and emulators. AArch64 takes the NEON kernels, Windows the SIMD ones, all
 # others here the portable ones: the golden bits are the desktop's under FOLD_REPRODUCIBLE, and those of the
 # desktop's portable path without.
+libraries=-lm
 
 on() ( # what, emulator, test, its arguments, compile command…: the program is compiled, run and counted
     what=$1 emulator=$2 test=$3 arguments=$4; shift 4
-    compiled "$what" "$@" -o "$out/$test.exe" "tests/test_$test.c" -lm &&
+    compiled "$what" "$@" -o "$out/$test.exe" "tests/test_$test.c" $libraries &&
         counted "$what" $emulator "$out/$test.exe" $arguments
 )
 hosted() ( # the same, of a test that leaves the implementation in $out/TEST.o, to which others can be linked
     what=$1 emulator=$2 test=$3 arguments=$4; shift 4
     compiled "$what" host "$test" "$out/$test.o" "$@" &&
-        compiled "$what" "$@" -o "$out/$test.exe" tests/programs/main.c "$out/$test.o" -lm &&
+        compiled "$what" "$@" -o "$out/$test.exe" tests/programs/main.c "$out/$test.o" $libraries &&
         counted "$what" $emulator "$out/$test.exe" $arguments
 )
 reproducible() ( # machine, emulator, compile command…: the golden bits of all machines
@@ -33,11 +34,11 @@ with_files() ( # machine, emulator, arguments of test_files, compile command…:
     on "$machine, golden" "$runs" golden "" "$@" -O2 $declarations "$out/files.o"
 )
 
-leaves() { ln -f "$2" "$bin/$1.o"; } # machine, object: its implementation, for lockstep
+leaves() { cp "$2" "$bin/$1.o"; } # machine, object: its implementation, for lockstep
 
 aarch64() {
     set -- aarch64-linux-gnu-gcc -O2 -static -DFOLD_USE_THREADS
-    qemu=qemu-aarch64-static object=$out/kernels.o
+    libraries="-lm -lpthread" qemu=qemu-aarch64-static object=$out/kernels.o
     hosted "aarch64, kernels" $qemu kernels short "$@" $warnings -DFOLD__SHARED_WORK=500 -DFOLD__LONG_LIST=2
     leaves aarch64 "$object"
     on "aarch64, golden" $qemu golden "" "$@" $declarations "$object"
@@ -50,6 +51,7 @@ aarch64() {
 }
 arm() { # NEON flushes subnormal numbers: compilers use it under unsafe flags alone
     set -- arm-linux-gnueabihf-gcc -static -DFOLD_USE_THREADS
+    libraries="-lm -lpthread"
     with_files arm qemu-arm-static place "$@"
     leaves arm "$out/files.o"
     compiled "arm, unsafe flags" "$@" -O2 -mfpu=neon -funsafe-math-optimizations -I. -c -o "$out/unsafe.o" \
@@ -60,6 +62,7 @@ arm() { # NEON flushes subnormal numbers: compilers use it under unsafe flags al
 }
 riscv64() {
     set -- riscv64-linux-gnu-gcc -static -DFOLD_USE_THREADS $warnings
+    libraries="-lm -lpthread"
     for each in "plain -O2" "fused -O1 -DFOLD_REPRODUCIBLE"; do
         flags=${each#* } object=$out/${each%% *}.o
         compiled "riscv64 $flags" "$@" $flags -I. -c -o "$object" $implementation &&
@@ -96,7 +99,7 @@ on_board() { # a machine of qemu: how it runs a program that prints by semihosti
 
 # -- lock-step ---------------------------------------------------------------------------------------
 # A thousand agents learn by examples/train.c: to one hash by the portable kernels of all machines, and to one by
-# all kernels with fused multiply-adds. Other jobs left the implementations. In browsers the page learns.
+# all kernels with fused multiply-adds. Other jobs left the implementations. In browsers, learn.html does: job web.
 lockstep() {
     thousand="--environments 1000 --steps 8 --updates 2 --width 16"
     case $(uname -m) in
@@ -127,12 +130,12 @@ learn_on() ( # machine, emulator, implementation, kernels that learn, compile co
 learns() { # plain or fused, machine, kernels, command…: to the hash of the first that is plain, or fused
     form=$1 machine=$2 isa=$3; shift 3
     printed=$("$@" $thousand --isa "$isa" 2>&1)
-    case $printed in *"not available"*) echo "SKIPPED: lock-step on $machine (it has no $isa kernels)"; return ;; esac
+    case $printed in *"not available"*) skip "lock-step on $machine" "it has no $isa kernels"; return ;; esac
     echo "$printed"
     case $printed in *" hash="*) ;; *) return 1 ;; esac
     echo "$form hash=${printed##* hash=} on $machine by $isa" >>"$out/learned"
     cat "$out/learned"
-    test "$(grep "^$form " "$out/learned" | cut -d ' ' -f 2 | sort -u | wc -l)" -eq 1
+    test "hash=${printed##* hash=}" = "$(grep -m 1 "^$form " "$out/learned" | cut -d ' ' -f 2)"
 }
 
 # -- Windows -----------------------------------------------------------------------------------------
